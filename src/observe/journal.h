@@ -1,0 +1,67 @@
+// Journal: the last operations of one rank, so that a failure can say what each rank was doing.
+//
+// Thread-safe. Recording allocates nothing.
+
+#ifndef TUTTI_SRC_OBSERVE_JOURNAL_H_
+#define TUTTI_SRC_OBSERVE_JOURNAL_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "src/schedule/schedule.h"
+#include "tutti/data_type.h"
+
+namespace tutti {
+
+// What an operation is asked to do: all that ranks must agree on.
+struct OperationDescriptor {
+  Collective collective = Collective::kBarrier;
+  ReduceOp op = ReduceOp::kSum;  // reductions only
+  DataType type = DataType::kUInt8;
+  Algorithm algorithm = Algorithm::kTree;
+  uint64_t count = 0;  // elements; per block for all-gather and reduce-scatter
+  int root = 0;        // broadcast: root; send, recv: the peer
+  double divisor = 1;  // reductions only
+  uint64_t segment_bytes = 0;
+};
+
+// Equal for equal descriptors, on every rank and build; the two sides of a send and receive are equal.
+uint64_t Fingerprint(const OperationDescriptor& descriptor);
+
+// "all-reduce of 409600 float32, sum"
+std::string ToString(const OperationDescriptor& descriptor);
+
+class Journal {
+ public:
+  static constexpr size_t kEntries = 64;
+
+  struct Entry {
+    uint32_t sequence = 0;  // from 1 on, of collectives
+    OperationDescriptor descriptor;
+    uint64_t history = 0;  // hash over the fingerprints of all operations up to this one
+    bool done = false;
+  };
+
+  void Begin(uint32_t sequence, const OperationDescriptor& descriptor);
+  void End(uint32_t sequence);
+
+  std::optional<Entry> Find(uint32_t sequence) const;
+  std::optional<Entry> Latest() const;
+  // Newest last, at most `count`.
+  std::vector<Entry> Recent(size_t count) const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::array<Entry, kEntries> ring_ ABSL_GUARDED_BY(mutex_);
+  uint32_t latest_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tutti
+
+#endif  // TUTTI_SRC_OBSERVE_JOURNAL_H_
