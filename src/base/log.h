@@ -1,23 +1,21 @@
-// Log lines: "tutti [rank 3] warning: ...", to standard error. TUTTI_LOG sets the least severity: debug, info, warning
-// (default), error, off.
+// Log lines: "tutti [pid 4711] warning: ...", to standard error. The least severity is warning until SetLogLevel says
+// otherwise (the group passes TUTTI_LOG on to it).
 //
 //   TUTTI_LOG_WARNING("store: dropped {}: {}", address, reason);      // fmt syntax
 
 #ifndef TUTTI_SRC_BASE_LOG_H_
 #define TUTTI_SRC_BASE_LOG_H_
 
-#include <memory>
-#include <string>
-
 #include "absl/strings/string_view.h"
 #include "spdlog/spdlog.h"
 
 namespace tutti {
 
-// The logger of the library; never null.
+// The logger of the library. It is never destroyed, holds no lock while it writes, and is not in spdlog's registry: so
+// it works in static destructors, in forked children, and beside other copies of Tutti or spdlog in the process.
 spdlog::logger& Logger();
 
-// "debug" ... "off"; false, and nothing changed, for anything else.
+// "debug", "info", "warning", "error" or "off"; false, and nothing changed, for anything else.
 bool SetLogLevel(absl::string_view level);
 
 }  // namespace tutti

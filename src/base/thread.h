@@ -13,7 +13,8 @@ namespace tutti {
 class Thread {
  public:
   Thread() = default;
-  // `name` has at most 15 characters. All signals are blocked in the thread: they belong to the program.
+  // `name` has at most 15 characters. Signals are blocked in the thread, but for its own faults (SIGSEGV, ...): they
+  // belong to the program. Throws std::system_error if the system has no thread to give.
   Thread(std::string name, absl::AnyInvocable<void()> body);
   Thread(Thread&&) = default;
   Thread& operator=(Thread&&) = delete;
