@@ -23,11 +23,13 @@ namespace tutti {
 
 class FrameConnection {
  public:
+  // Never called inline; the connection may be destroyed in any of them.
   struct Callbacks {
     absl::AnyInvocable<void(std::string payload)> frame;
     // The connection has ended: OK at an orderly end between two frames, kInvalidArgument for bytes that are no frame
-    // ("not a Tutti peer: starts with \"GET / HT\"") or too large a frame, else the socket's error. Last callback; the
-    // connection may be destroyed in it.
+    // ("not a Tutti peer: starts with \"GET / HT\"") or too large a frame, kResourceExhausted for a peer that takes too
+    // little, kDeadlineExceeded at the end of `grace`, else the socket's error. Does not name the peer: the owner knows
+    // more of it. Last callback.
     absl::AnyInvocable<void(absl::Status why)> closed;
   };
   struct Limits {
@@ -40,6 +42,7 @@ class FrameConnection {
   FrameConnection(const FrameConnection&) = delete;
   FrameConnection& operator=(const FrameConnection&) = delete;
 
+  // Queues a frame; written later in this round of the loop, together with those that follow. No effect once ended.
   void Send(absl::string_view payload);
   // No more frames are taken; closes when everything queued is sent and the peer has closed, or after `grace`; then
   // calls `closed`.

@@ -1,5 +1,5 @@
-// Pages: memory from the kernel, zero-filled, on huge pages where the kernel has them, and present before first use (a page
-// fault in the middle of a collective costs more than the collective).
+// Pages: memory from the kernel, zero-filled, on huge pages where the kernel has them, and present before first use (a
+// page fault in the middle of a collective costs more than the collective).
 
 #ifndef TUTTI_SRC_BASE_PAGES_H_
 #define TUTTI_SRC_BASE_PAGES_H_
