@@ -19,7 +19,14 @@ struct ScheduleKey {
   friend bool operator==(const ScheduleKey&, const ScheduleKey&) = default;
 };
 
-// The schedule, or kInvalidArgument for a collective that has no such algorithm, or a rank or root out of range.
+// More ranks than this have no schedules: planes are numbered in 16 bits.
+inline constexpr int kSizeMax = 1 << 15;
+// kDirect takes a connection to every rank, and kGather moves all inputs to every rank: above this many ranks they are
+// refused. Every collective has another algorithm.
+inline constexpr int kDirectSizeMax = 1024;
+
+// The schedule, or kInvalidArgument for a collective that has no such algorithm (at this size), or a size, rank or root
+// out of range.
 absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key);
 
 // The algorithms that carry out a collective.
