@@ -1,0 +1,279 @@
+#include "src/engine/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace tutti {
+namespace {
+
+// How often the background thread looks for operations that nobody attends to, and after how many looks without any
+// operation in between it sleeps until it is kicked.
+constexpr absl::Duration kLook = absl::Milliseconds(1);
+constexpr int kLooksUntilDormant = 50;
+// An upper bound of any sleep of the driver, should a wake-up be lost on the way.
+constexpr absl::Duration kSleep = absl::Seconds(1);
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<Endpoint> endpoint, Journal& journal, const EngineOptions& options,
+               absl::AnyInvocable<void(const Trouble&)> report)
+    : options_(options),
+      size_(endpoint->size()),
+      transport_(endpoint->Describe()),
+      journal_(journal),
+      pool_(OperationPool::Create()),
+      core_(std::move(endpoint), journal),
+      report_(std::move(report)),
+      thread_("tutti-progress", [this] { BackgroundLoop(); }) {}
+
+Engine::~Engine() {
+  stopping_.store(true);
+  SetVerdict(absl::CancelledError("the group was destroyed on this rank"));
+  {
+    absl::MutexLock lock(&mutex_);
+    WakeDriver();
+    WakeBackground();
+  }
+  thread_.Join();
+  absl::MutexLock lock(&mutex_);
+  FailCore();
+}
+
+Work Engine::Issue(const Request& request) {
+  const bool collective = request.collective != Collective::kSend && request.collective != Collective::kRecv;
+  const Selection selection =
+      Select(request.collective, size_, request.count, request.type, request.op, options_.selection);
+  EngineOperation* operation = pool_->Take(/*references=*/2);
+  operation->descriptor = {.collective = request.collective,
+                           .op = request.op,
+                           .type = request.type,
+                           .algorithm = selection.algorithm,
+                           .count = request.count,
+                           .root = request.root,
+                           .divisor = request.divisor,
+                           .segment_bytes = selection.segment_count * ByteSize(request.type)};
+  operation->fingerprint = Fingerprint(operation->descriptor);
+  operation->channel = collective ? Channel::kCollective : Channel::kPointToPoint;
+  operation->peer = collective ? -1 : request.root;
+  operation->input = request.input;
+  operation->output = request.output;
+  const bool reduces = request.collective == Collective::kAllReduce || request.collective == Collective::kReduceScatter;
+  operation->kernels = reduces ? KernelsFor(request.type, request.op) : ReduceKernels{};
+  operation->wide = selection.wide;
+  operation->issued = absl::Now();
+  operation->deadline = operation->issued + request.timeout;
+  operation->waiter = this;
+
+  bool drive = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!verdict_.ok()) {
+      operation->Unref();
+      operation->Unref();
+      return Work(verdict_);
+    }
+    if (collective) {
+      operation->sequence = ++sequence_;
+      journal_.Begin(operation->sequence, operation->descriptor);
+    }
+    ++issued_count_;
+    issued_.push_back(operation);
+    if (driving_) {
+      attention_.store(true);
+      WakeDriver();
+    } else {
+      driving_ = drive = true;
+      StartIssued();
+    }
+  }
+  if (drive) {
+    core_.Progress();
+    AnnounceCompleted();
+  }
+  if (drive || request.background) {
+    absl::MutexLock lock(&mutex_);
+    if (drive) ReleaseToken();
+    if ((request.background || dormant_) && !operation->Done()) WakeBackground();
+  }
+  return Work(operation);
+}
+
+void Engine::SetVerdict(absl::Status verdict) {
+  absl::MutexLock lock(&mutex_);
+  if (!verdict_.ok()) return;
+  verdict_ = std::move(verdict);
+  attention_.store(true);
+  verdict_set_.SignalAll();
+  WakeDriver();
+  WakeBackground();
+}
+
+absl::Status Engine::verdict() const {
+  absl::MutexLock lock(&mutex_);
+  return verdict_;
+}
+
+void Engine::WaitFor(EngineOperation& operation) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (driving_) {
+      ++waiting_;
+      WakeDriver();  // if it is the background thread, it makes room
+      while (driving_ && !operation.Done()) released_.Wait(&mutex_);
+      --waiting_;
+    }
+    if (operation.Done()) return;
+    driving_ = true;
+  }
+  DriveUntilDone(operation);
+  absl::MutexLock lock(&mutex_);
+  ReleaseToken();
+}
+
+void Engine::ReleaseToken() {
+  StartIssued();
+  driving_ = false;
+  if (waiting_.load() > 0) {
+    released_.SignalAll();
+  } else if (attention_.load()) {
+    WakeBackground();  // a verdict that this driver has not seen
+  }
+}
+
+void Engine::StartIssued() {
+  for (EngineOperation* operation : issued_) core_.Start(operation);
+  issued_.clear();
+}
+
+void Engine::WakeDriver() {
+  if (sleeping_.load() && core_.endpoint() != nullptr) core_.endpoint()->Wake();
+}
+
+void Engine::WakeBackground() {
+  kick_ = true;
+  kicked_.Signal();
+}
+
+void Engine::FailCore() {
+  StartIssued();
+  core_.Fail(verdict_);
+  completed_.store(core_.completed());
+  released_.SignalAll();
+}
+
+void Engine::DriveUntilDone(const EngineOperation& operation) {
+  Drive([&operation] { return operation.Done(); });
+}
+
+void Engine::DriveInBackground() {
+  Drive([this] { return waiting_.load() > 0 || stopping_.load() || core_.idle(); });
+}
+
+template <typename Stop>
+void Engine::Drive(const Stop& stop) {
+  absl::Time idle_since = absl::InfiniteFuture();
+  Attend();
+  while (!stop()) {
+    if (core_.Progress()) {
+      idle_since = absl::InfiniteFuture();
+      AnnounceCompleted();
+      continue;
+    }
+    if (attention_.load()) {
+      Attend();
+      continue;
+    }
+    const absl::Time now = absl::Now();
+    idle_since = std::min(idle_since, now);
+    core_.CheckDeadlines(now);
+    if (core_.trouble().has_value()) {
+      HandleTrouble();
+    } else if (now - idle_since >= options_.spin) {
+      Sleep(stop);
+    } else if (options_.yield) {
+      sched_yield();
+    } else {
+      Pause();
+    }
+  }
+}
+
+// Passes on what was issued meanwhile, and ends everything if there is a verdict.
+void Engine::Attend() {
+  absl::MutexLock lock(&mutex_);
+  attention_.store(false);
+  if (verdict_.ok()) {
+    StartIssued();
+  } else {
+    FailCore();
+  }
+}
+
+void Engine::AnnounceCompleted() {
+  if (completed_.load(std::memory_order_relaxed) == core_.completed()) return;
+  completed_.store(core_.completed());
+  if (waiting_.load() == 0) return;
+  absl::MutexLock lock(&mutex_);
+  released_.SignalAll();
+}
+
+void Engine::HandleTrouble() {
+  const Trouble& trouble = *core_.trouble();
+  if (report_ != nullptr) report_(trouble);
+  absl::MutexLock lock(&mutex_);
+  const absl::Time patience = absl::Now() + (report_ != nullptr ? kVerdictPatience : absl::ZeroDuration());
+  while (verdict_.ok() && !verdict_set_.WaitWithDeadline(&mutex_, patience)) {
+  }
+  if (verdict_.ok()) verdict_ = trouble.status;
+  FailCore();
+}
+
+template <typename Stop>
+void Engine::Sleep(const Stop& stop) {
+  sleeping_.store(true);
+  if (!attention_.load() && !stop()) {
+    core_.endpoint()->Sleep(std::min(core_.NextDeadline(), absl::Now() + kSleep));
+  }
+  sleeping_.store(false);
+}
+
+void Engine::BackgroundLoop() {
+  absl::MutexLock lock(&mutex_);
+  uint64_t issued_before = 0;
+  int quiet_looks = 0;
+  while (!stopping_.load()) {
+    const bool unattended = InFlight() || attention_.load();
+    if (kick_ && unattended && !driving_ && waiting_.load() == 0) {
+      kick_ = false;
+      driving_ = true;
+      mutex_.Unlock();
+      DriveInBackground();
+      mutex_.Lock();
+      ReleaseToken();
+      continue;
+    }
+    kick_ = false;
+    quiet_looks = issued_count_ == issued_before && !unattended ? quiet_looks + 1 : 0;
+    issued_before = issued_count_;
+    if (quiet_looks >= kLooksUntilDormant) {
+      dormant_ = true;
+      while (!kick_ && !stopping_.load()) kicked_.Wait(&mutex_);
+      dormant_ = false;
+      quiet_looks = 0;
+    } else if (kicked_.WaitWithTimeout(&mutex_, kLook)) {
+      kick_ = true;  // a look: whatever is in flight now and not being driven has been left alone
+    }
+  }
+}
+
+}  // namespace tutti
