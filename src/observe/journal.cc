@@ -1,0 +1,105 @@
+#include "src/observe/journal.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+
+namespace tutti {
+namespace {
+
+// The finaliser of SplitMix64: every bit of the input reaches every bit of the result.
+uint64_t Scramble(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+uint64_t Mix(uint64_t hash, uint64_t field) { return Scramble(hash + 0x9e3779b97f4a7c15 + Scramble(field)); }
+
+bool IsReduction(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter;
+}
+
+bool IsPair(Collective collective) { return collective == Collective::kSend || collective == Collective::kRecv; }
+
+}  // namespace
+
+uint64_t Fingerprint(const OperationDescriptor& descriptor) {
+  const bool pair = IsPair(descriptor.collective);
+  const bool reduction = IsReduction(descriptor.collective);
+  uint64_t hash = 0;
+  hash = Mix(hash, static_cast<uint64_t>(pair ? Collective::kSend : descriptor.collective));
+  hash = Mix(hash, static_cast<uint64_t>(descriptor.type));
+  hash = Mix(hash, static_cast<uint64_t>(descriptor.algorithm));
+  hash = Mix(hash, descriptor.count);
+  hash = Mix(hash, descriptor.segment_bytes);
+  if (!pair) hash = Mix(hash, static_cast<uint64_t>(descriptor.root));
+  if (reduction) {
+    hash = Mix(hash, static_cast<uint64_t>(descriptor.op));
+    hash = Mix(hash, std::bit_cast<uint64_t>(descriptor.divisor));
+  }
+  return hash;
+}
+
+std::string ToString(const OperationDescriptor& descriptor) {
+  std::string text(Name(descriptor.collective));
+  if (descriptor.collective == Collective::kBarrier) return text;
+  absl::StrAppend(&text, " of ", descriptor.count, " ", Name(descriptor.type));
+  switch (descriptor.collective) {
+    case Collective::kAllReduce:
+    case Collective::kReduceScatter:
+      absl::StrAppend(&text, ", ", Name(descriptor.op));
+      if (descriptor.divisor != 1) absl::StrAppend(&text, " divided by ", descriptor.divisor);
+      break;
+    case Collective::kBroadcast:
+    case Collective::kRecv:
+      absl::StrAppend(&text, " from rank ", descriptor.root);
+      break;
+    case Collective::kSend:
+      absl::StrAppend(&text, " to rank ", descriptor.root);
+      break;
+    case Collective::kAllGather:
+    case Collective::kBarrier:
+      break;
+  }
+  return text;
+}
+
+void Journal::Begin(uint32_t sequence, const OperationDescriptor& descriptor) {
+  const uint64_t fingerprint = Fingerprint(descriptor);
+  absl::MutexLock lock(&mutex_);
+  const uint64_t history = Mix(ring_[latest_ % kEntries].history, fingerprint);
+  ring_[sequence % kEntries] = {.sequence = sequence, .descriptor = descriptor, .history = history};
+  latest_ = sequence;
+}
+
+void Journal::End(uint32_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = ring_[sequence % kEntries];
+  if (entry.sequence == sequence) entry.done = true;
+}
+
+std::optional<Journal::Entry> Journal::Find(uint32_t sequence) const {
+  absl::MutexLock lock(&mutex_);
+  const Entry& entry = ring_[sequence % kEntries];
+  if (sequence == 0 || entry.sequence != sequence) return std::nullopt;
+  return entry;
+}
+
+std::optional<Journal::Entry> Journal::Latest() const {
+  absl::MutexLock lock(&mutex_);
+  if (latest_ == 0) return std::nullopt;
+  return ring_[latest_ % kEntries];
+}
+
+std::vector<Journal::Entry> Journal::Recent(size_t count) const {
+  absl::MutexLock lock(&mutex_);
+  const uint32_t recent = static_cast<uint32_t>(std::min<size_t>({count, kEntries, latest_}));
+  std::vector<Entry> entries;
+  entries.reserve(recent);
+  for (uint32_t age = recent; age-- > 0;) entries.push_back(ring_[(latest_ - age) % kEntries]);
+  return entries;
+}
+
+}  // namespace tutti
