@@ -55,9 +55,12 @@ struct Settings {
 };
 
 // Precedence per setting: options and URL; RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK; then the launchers'
-// own variables: Open MPI (OMPI_COMM_WORLD_*), MPICH and others (PMI_*, PMIX_*), Slurm (SLURM_*). Two sources that
-// disagree, above and below, are an error unless the higher one is the caller's. kInvalidArgument lists all problems:
-// the variable, its text in quotes with control characters escaped, the rule, and where it came from.
+// own variables: Open MPI (OMPI_COMM_WORLD_*), MPICH and others (PMI_*, PMIX_*); then Slurm's (SLURM_*). Two sources
+// that disagree, above and below, are an error, except where the lower one is bound to be about something else: the
+// caller wins silently over the environment; Slurm's variables count only where nothing else is set, because everything
+// within an allocation inherits them; and RANK and WORLD_SIZE win silently when tutti-run or torchrun has set them
+// (TUTTI_JOB_ID, TORCHELASTIC_RUN_ID), because these may run within another launcher's process. kInvalidArgument lists
+// all problems: the variable, its text in quotes with control characters escaped, the rule, and where it came from.
 absl::StatusOr<Settings> ResolveSettings(const ProcessGroupOptions& options, const Environment& environment);
 
 }  // namespace tutti
