@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -48,12 +47,16 @@ struct Hello {
 
 inline constexpr size_t kHelloBytesMax = 4096;
 
+// Texts are cut to 256 bytes (`refusal`: 1024), and the refusal further, to stay within kHelloBytesMax.
 std::string Encode(const Hello& hello);
-// kInvalidArgument for anything that is not a hello: bounds, types and ranges are checked before use.
+// kInvalidArgument for anything that is not a hello: bounds, types and ranges are checked before use. Unknown fields
+// are passed over. Of a hello of another protocol nothing but the number needs to be there, so that CheckSameJob can
+// tell.
 absl::StatusOr<Hello> DecodeHello(absl::string_view payload);
 
-// Whether `other` belongs to the same job as `self`: protocol, version, job, generation, world size, configuration and
-// rank range agree. The error names both sides and both values.
+// Whether `other` belongs to the same job as `self`: protocol, version, job, generation, world size, rank range and
+// configuration agree. kFailedPrecondition for the first that does not, in this order; names both sides and both
+// values.
 absl::Status CheckSameJob(const Identity& self, const Identity& other);
 
 }  // namespace tutti
