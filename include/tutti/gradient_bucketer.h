@@ -49,36 +49,42 @@ enum class ScaleMode : uint8_t {
 
 struct BucketerOptions {
   ScaleMode scale = ScaleMode::kMean;
-  // Sums 16-bit gradients over micro-batches and ranks in fp32, and rounds once at the end.
+  // Sums 16-bit gradients over micro-batches and ranks in fp32, and rounds once at the end. MarkReady then takes the
+  // gradient out of its view, which is zero again for the next micro-batch.
   bool accumulate_in_fp32 = false;
   // Parameters that a window leaves without a gradient: unused on some ranks counts as zero there; unused on all is
-  // left untouched and reported. Costs one small all-reduce per window. False: such a window is an error on all ranks.
+  // left untouched and reported. What was written to a view that was never marked ready is not a gradient. Costs one
+  // small all-reduce per window. False: such a window is an error on all ranks.
   bool find_unused_parameters = false;
 
-  // A bucket never exceeds this: a larger tensor is cut into several. At least one element.
+  // A bucket never exceeds this. Parameters are packed without gaps; one that does not fit into the rest of a bucket
+  // opens the next, and one that is larger than this is cut into buckets of its own. At least one element. 16-bit
+  // gradients that are accumulated in fp32 count as fp32.
   size_t bucket_bytes = size_t{25} << 20;
   // The first bucket (of the parameters registered last, whose gradients are ready first) is kept small, so that
-  // communication starts early. Never above bucket_bytes.
+  // communication starts early. Only a single parameter may exceed this; nothing exceeds bucket_bytes.
   size_t first_bucket_bytes = size_t{1} << 20;
   // Of each all-reduce; zero: the group's.
   absl::Duration timeout = absl::ZeroDuration();
 };
 
 struct WindowOptions {
-  int micro_batches = 1;  // of this rank, in this window; the same on all ranks
+  // Of this rank, in this window; the same on all ranks. Ranks that differ get an error with kMean (their divisors
+  // differ) and kWeighted (by name). It is not noticed with kMeanOverRanks and kSum, whose results do not depend on it.
+  int micro_batches = 1;
   // kWeighted only: one weight per micro-batch, finite and not negative.
   std::vector<double> weights;
 };
 
 struct BucketReport {
   size_t bytes = 0;
-  // Since the window began. Finished is when the result was in memory.
+  // Since the window began. Finished is when the result was seen to be in memory: at a later MarkReady, or by Finish.
   absl::Duration ready, launched, finished;
 };
 
 struct StepReport {
-  double divisor = 1;               // by which the sum over ranks and micro-batches was divided
-  bool zero_weight = false;         // kWeighted with a total of 0: all gradients are 0
+  double divisor = 1;               // by which the sum over ranks and micro-batches was divided; 0: zero_weight
+  bool zero_weight = false;         // kWeighted with a total of 0: all gradients are 0, nothing was reduced
   size_t bytes = 0;                 // reduced, in all buckets
   int collectives = 0;              // all-reduces of gradients
   absl::Duration exposed;           // time that Finish spent waiting for communication
@@ -95,15 +101,19 @@ struct StepReport {
 //
 //   idle --BeginWindow--> open --BeginMicroBatch--> micro-batch 1 .. A --Finish--> idle
 //
-// Out of order calls are kFailedPrecondition, say which call was expected, and change nothing. An error of Finish is
-// final: it is the group's error, and reaches all ranks. All ranks make the same calls.
+// Out of order calls are kFailedPrecondition, say which call was expected, and change nothing. An error of Finish once
+// all micro-batches have begun is final: it is or becomes the group's error, and reaches all ranks. All ranks make the
+// same calls.
 //
-// MarkReady may be called from any thread; the other calls from one thread at a time. The group must outlive the
-// bucketer.
+// MarkReady may be called from any thread, and never waits for other ranks; the other calls from one thread at a time.
+//
+// The group must outlive the bucketer. Destruction is local and bounded. In mid-window it leaves the group usable only
+// if nothing is in flight; all-reduces in flight would lose their memory, so they are ended by ProcessGroup::Abort.
 class GradientBucketer {
  public:
   // A collective: compares the parameters and options of all ranks. A difference is kInvalidArgument on every rank and
-  // names the ranks, the parameter and both sides; it does not harm the group. Different names alone are only logged.
+  // names the ranks, the parameter and both sides; it does not harm the group. So is what one rank alone cannot accept:
+  // every rank gets that error. Different names alone are only logged, unless a name has another place on another rank.
   static absl::StatusOr<std::unique_ptr<GradientBucketer>> Create(ProcessGroup& group,
                                                                   std::vector<Parameter> parameters,
                                                                   const BucketerOptions& options = {});
@@ -112,14 +122,15 @@ class GradientBucketer {
   GradientBucketer& operator=(const GradientBucketer&) = delete;
 
   // The gradient of a parameter, by its position at registration. Contiguous, valid as long as the bucketer, and always
-  // at the same address. BeginWindow sets it to zero if the previous window reduced it; backward adds to it, in every
-  // micro-batch; after Finish it holds the result. Must not be touched between MarkReady of the last micro-batch and
-  // Finish.
+  // at the same address; empty if there is no such parameter. BeginWindow sets it to zero if the previous window reduced
+  // it; backward adds to it, in every micro-batch; after Finish it holds the result. Must not be touched between
+  // MarkReady of the last micro-batch and Finish.
   virtual Tensor gradient(int parameter) const = 0;
 
   virtual absl::Status BeginWindow(const WindowOptions& options = {}) = 0;
   virtual absl::Status BeginMicroBatch() = 0;
-  // This micro-batch's gradient of the parameter is complete. Twice in one micro-batch is an error that names it.
+  // This micro-batch's gradient of the parameter is complete; also of one without elements. Twice in one micro-batch is
+  // an error that names it. A parameter that only some of the window's micro-batches mark has the sum of these.
   virtual absl::Status MarkReady(int parameter) = 0;
   // Waits until every gradient is reduced and scaled.
   virtual absl::StatusOr<StepReport> Finish() = 0;

@@ -1,0 +1,80 @@
+#include "src/ddp/plan_agreement.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/log.h"
+#include "src/base/status_macros.h"
+
+namespace tutti {
+namespace {
+
+// Bounds on what is received and printed when the ranks disagree.
+constexpr size_t kMaxDescriptionBytes = size_t{64} << 20;
+constexpr size_t kMaxGroups = 8;
+
+struct Digest {
+  uint64_t hash;
+  uint64_t bytes;
+  friend bool operator==(const Digest&, const Digest&) = default;
+};
+static_assert(sizeof(Digest) == 2 * sizeof(uint64_t));
+
+// FNV-1a: the same on every machine, and collisions are accidents of 1 in 2^64.
+Digest DigestOf(absl::string_view text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
+  return {hash, text.size()};
+}
+
+std::vector<AgreeingRanks> GroupByDigest(const std::vector<Digest>& digests) {
+  std::vector<AgreeingRanks> groups;
+  for (size_t rank = 0; rank < digests.size(); ++rank) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const AgreeingRanks& candidate) {
+      return digests[candidate.ranks.front()] == digests[rank];
+    });
+    if (group != groups.end()) {
+      group->ranks.push_back(static_cast<int>(rank));
+    } else if (groups.size() < kMaxGroups) {
+      groups.push_back({.ranks = {static_cast<int>(rank)}, .description = {}});
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+absl::Status AgreeOnModel(ProcessGroup& group, const ModelDescription& description, absl::Duration timeout) {
+  const std::string text = Encode(description);
+  const Digest mine = DigestOf(text);
+  std::vector<Digest> digests(group.size());
+  TUTTI_RETURN_IF_ERROR(group
+                            .AllGather({&mine, 2, DataType::kUInt64},
+                                       {digests.data(), 2 * digests.size(), DataType::kUInt64}, {.timeout = timeout})
+                            .Wait());
+  std::vector<AgreeingRanks> groups = GroupByDigest(digests);
+  if (groups.size() == 1) return description.usable;
+
+  // One rank speaks for all that agree with it.
+  for (AgreeingRanks& agreeing : groups) {
+    const int speaker = agreeing.ranks.front();
+    std::string received = speaker == group.rank() ? text : "";
+    received.resize(std::min<uint64_t>(digests[speaker].bytes, kMaxDescriptionBytes));
+    TUTTI_RETURN_IF_ERROR(
+        group.Broadcast({received.data(), received.size(), DataType::kUInt8}, speaker, {.timeout = timeout}).Wait());
+    agreeing.description = Decode(received);
+  }
+  const Comparison comparison = Compare(groups, group.size());
+  if (!comparison.warning.empty() && group.rank() == 0) {
+    TUTTI_LOG_WARNING("gradient bucketer: parameter names differ between ranks: {}", comparison.warning);
+  }
+  if (comparison.status.ok()) return comparison.status;
+  return absl::Status(comparison.status.code(),
+                      absl::StrCat("the ranks cannot share a gradient bucketer: ", comparison.status.message()));
+}
+
+}  // namespace tutti
