@@ -4,33 +4,29 @@
 #include "absl/strings/str_cat.h"
 
 namespace tutti::launch {
-namespace {
-
-// Size of the first line of `text`, with its ending; 0 if that is not known yet.
-size_t FirstLine(absl::string_view text) {
-  const size_t end = text.find_first_of("\r\n");
-  if (end == text.npos) return 0;
-  if (text[end] == '\n') return end + 1;
-  if (end + 1 == text.size()) return 0;  // the next byte decides
-  return text[end + 1] == '\n' ? end + 2 : end + 1;
-}
-
-}  // namespace
 
 std::string LinePrefixer::Append(absl::string_view bytes) {
   absl::StrAppend(&held_, bytes);
   std::string lines;
   absl::string_view rest = held_;
-  while (true) {
-    const absl::string_view window = rest.substr(0, max_line_bytes_ + 2);  // with room for the ending
-    const size_t size = FirstLine(window);
-    if (size == 0 && window.size() < max_line_bytes_ + 2) break;
-    const absl::string_view line = rest.substr(0, size == 0 ? max_line_bytes_ : size);
-    absl::StrAppend(&lines, prefix_, line, size == 0 ? "\n" : "");
-    rest.remove_prefix(line.size());
+  while (TakeLine(rest, lines)) {
   }
   held_.erase(0, held_.size() - rest.size());
   return lines;
+}
+
+bool LinePrefixer::TakeLine(absl::string_view& rest, std::string& lines) const {
+  const size_t end = rest.substr(0, max_line_bytes_ + 1).find_first_of("\r\n");
+  size_t size = max_line_bytes_;
+  if (end == rest.npos) {
+    if (rest.size() <= max_line_bytes_) return false;
+  } else {
+    if (rest[end] == '\r' && end + 1 == rest.size()) return false;  // the next byte decides
+    size = end + (absl::StartsWith(rest.substr(end), "\r\n") ? 2 : 1);
+  }
+  absl::StrAppend(&lines, prefix_, rest.substr(0, size), end == rest.npos ? "\n" : "");
+  rest.remove_prefix(size);
+  return true;
 }
 
 std::string LinePrefixer::Finish() {

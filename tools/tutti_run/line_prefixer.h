@@ -29,6 +29,9 @@ class LinePrefixer {
   std::string Finish();
 
  private:
+  // Moves the first line from `rest` to `lines`; false if it is not known yet where it ends.
+  bool TakeLine(absl::string_view& rest, std::string& lines) const;
+
   const std::string prefix_;
   const size_t max_line_bytes_;
   std::string held_;  // begins a line
