@@ -69,22 +69,26 @@ absl::string_view Name(Algorithm algorithm) {
   return "unknown";
 }
 
+std::string ToString(const Schedule& schedule, const Step& step) {
+  std::string text = absl::StrCat(Name(step.kind), step.final ? " final " : " ", ToString(step.operand));
+  if (step.kind == StepKind::kSend) absl::StrAppend(&text, " to ", step.peer);
+  if (step.kind == StepKind::kRecv) absl::StrAppend(&text, " from ", step.peer);
+  absl::string_view separator = " = ";
+  for (const Operand& source : schedule.SourcesOf(step)) {
+    absl::StrAppend(&text, separator, ToString(source));
+    separator = ", ";
+  }
+  return text;
+}
+
 std::string ToString(const Schedule& schedule) {
   std::string text =
       absl::StrCat(Name(schedule.collective), " by ", Name(schedule.algorithm), ", rank ", schedule.rank, " of ",
                    schedule.size, ", ", schedule.slices, " slices", schedule.wide ? ", wide" : "", "\n");
   for (size_t i = 0; i < schedule.steps.size(); ++i) {
-    const Step& step = schedule.steps[i];
-    absl::StrAppend(&text, i, ": ", Name(step.kind), step.final ? " final " : " ", ToString(step.operand));
-    if (step.kind == StepKind::kSend) absl::StrAppend(&text, " to ", step.peer);
-    if (step.kind == StepKind::kRecv) absl::StrAppend(&text, " from ", step.peer);
-    absl::string_view separator = " = ";
-    for (const Operand& source : schedule.SourcesOf(step)) {
-      absl::StrAppend(&text, separator, ToString(source));
-      separator = ", ";
-    }
-    separator = "  before ";
-    for (const uint32_t successor : schedule.SuccessorsOf(step)) {
+    absl::StrAppend(&text, i, ": ", ToString(schedule, schedule.steps[i]));
+    absl::string_view separator = "  before ";
+    for (const uint32_t successor : schedule.SuccessorsOf(schedule.steps[i])) {
       absl::StrAppend(&text, separator, successor);
       separator = " ";
     }

@@ -48,11 +48,10 @@ absl::string_view Name(Algorithm algorithm);
 // Where an operand lies. The engine binds the spaces to memory.
 //
 //   kInput, kOutput  the caller's memory, cut into `slices` slices. In place they are the same memory, slice by slice
-//   (for
-//                    reduce-scatter, the output is input slice `rank`; for all-gather, the input is output slice
+//                    (for reduce-scatter, the output is input slice `rank`; for all-gather, the input is output slice
 //                    `rank`).
 //   kPlane + p       scratch plane p, which holds the slices [plane.first, plane.first + plane.count) of the same
-//   sizes.
+//                    sizes.
 //
 // How a space is cut: for all-reduce and broadcast the operand is partitioned into `slices` nearly equal parts. For
 // reduce-scatter the input, and for all-gather the output, consists of n equal blocks, one slice each; the other
@@ -119,6 +118,8 @@ struct Schedule {
   }
 };
 
+// "send output[3] to 1", "reduce final output[0] = plane0[0], input[0]"
+std::string ToString(const Schedule& schedule, const Step& step);
 // One step a line, for people.
 std::string ToString(const Schedule& schedule);
 

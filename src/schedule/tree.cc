@@ -20,7 +20,7 @@ namespace tutti {
 
 Schedule TreeBroadcast(const ScheduleKey& key) {
   ScheduleBuilder builder(key, /*slices=*/1);
-  const Operand data = {.space = kOutput};
+  const Operand data = {.space = key.rank == key.root ? kInput : kOutput};
   const uint32_t size = static_cast<uint32_t>(key.size);
   const uint32_t position = static_cast<uint32_t>((key.rank - key.root + key.size) % key.size);
   const auto rank_at = [&](uint32_t p) { return static_cast<int>((p + key.root) % size); };

@@ -1,0 +1,464 @@
+// How it works.
+//
+// The schedules are looked at one rank at a time (RankCheck) and packed into one array of nodes, one a step, of all
+// ranks. A send and the receive that it matches are two nodes which run together, when both have all they wait for: so
+// nothing is ever buffered. Running everything in any order is enough, since no two steps whose order would matter are
+// unordered. If nothing can run any more, all has run, or there is a deadlock.
+//
+// Every slice of every memory holds a value: an expression over ranks, the same number for the same expression. A step
+// never moves data from one slice to another, which is checked, so slices need not show in the expressions.
+//
+// Values are those of an operation that is not in place. RankCheck looks at it in place, and refuses a step that reads
+// the input where the output may have overwritten it; so every step reads the same in place.
+
+#include "src/schedule/verifier.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "src/base/status_macros.h"
+#include "src/schedule/builders.h"
+#include "src/schedule/canonical_tree.h"
+#include "src/schedule/expressions.h"
+#include "src/schedule/rank_check.h"
+
+namespace tutti {
+namespace {
+
+struct Node {
+  uint32_t cell = 0;             // first one of the operand
+  uint32_t link = 0;             // message: the peer, and then the peer's node; else: first source in sources_
+  uint32_t first_successor = 0;  // in successors_; the next node's ends them
+  uint16_t first = 0;            // slice
+  uint16_t count = 0;            // of slices
+  uint16_t waiting = 0;          // for so many nodes
+  StepKind kind = StepKind::kSend;
+  bool final : 1 = false;
+  bool accumulators : 1 = false;  // the operand holds them
+  bool ready : 1 = false;         // but a message may still wait for its other side
+  bool done : 1 = false;
+};
+
+bool IsMessage(const Node& node) { return node.kind == StepKind::kSend || node.kind == StepKind::kRecv; }
+
+class Verifier {
+ public:
+  Verifier(int size, absl::FunctionRef<const Schedule&(int rank)> schedule)
+      : size_(size), schedule_(schedule), expressions_(static_cast<uint32_t>(size)) {}
+
+  absl::Status Verify() {
+    for (int rank = 0; rank < size_; ++rank) TUTTI_RETURN_IF_ERROR(Load(rank));
+    ranks_.push_back({.first_node = NodeCount(), .first_cell = static_cast<uint32_t>(values_.size())});
+    nodes_.push_back({.first_successor = static_cast<uint32_t>(successors_.size())});
+    for (int rank = 0; rank < size_; ++rank) TUTTI_RETURN_IF_ERROR(MatchReceives(rank));
+    for (const Channel& channel : channels_) TUTTI_RETURN_IF_ERROR(CheckAllMatched(channel));
+    depths_.resize(nodes_.size());
+    if (head_.collective == Collective::kBarrier) BeginNews();
+    TUTTI_RETURN_IF_ERROR(Run());
+    TUTTI_RETURN_IF_ERROR(CheckAllDone());
+    return head_.collective == Collective::kBarrier ? CheckNews() : CheckOutputs();
+  }
+
+  ScheduleCounts Counts() const {
+    ScheduleCounts counts = counts_;
+    for (const uint16_t depth : depths_) counts.depth = std::max<uint32_t>(counts.depth, depth);
+    return counts;
+  }
+
+ private:
+  struct Rank {
+    uint32_t first_node = 0;
+    uint32_t first_cell = 0;
+    uint32_t first_channel = 0;
+    uint32_t slices = 0;
+    Collective collective = Collective::kBarrier;
+    int root = 0;
+  };
+
+  // The sends of one rank to one peer, in order.
+  struct Channel {
+    int from;
+    int to;
+    uint32_t next;  // in sends_: the first one not yet matched
+    uint32_t end;
+  };
+
+  uint32_t NodeCount() const { return static_cast<uint32_t>(nodes_.size()); }
+
+  // --- Loading ---
+
+  absl::Status Load(int rank) {
+    const Schedule& schedule = schedule_(rank);
+    TUTTI_RETURN_IF_ERROR(CheckHead(schedule, rank));
+    TUTTI_RETURN_IF_ERROR(rank_check_.Check(schedule));
+    for (size_t i = 0; i < schedule.steps.size(); ++i) {
+      if (schedule.steps[i].dependencies > UINT16_MAX) return StepError(schedule, i, "too many dependencies");
+    }
+    const CellNumbering numbering(schedule, /*in_place=*/false);
+    const Rank info = {.first_node = NodeCount(),
+                       .first_cell = static_cast<uint32_t>(values_.size()),
+                       .first_channel = static_cast<uint32_t>(channels_.size()),
+                       .slices = schedule.slices,
+                       .collective = schedule.collective,
+                       .root = schedule.root};
+    ranks_.push_back(info);
+    for (const Step& step : schedule.steps) AddNode(schedule, numbering, info, step);
+    AddChannels(schedule, info);
+    Count(schedule);
+    values_.resize(values_.size() + numbering.count());
+    SetInputs(schedule, info);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckHead(const Schedule& schedule, int rank) {
+    const auto error = [&](absl::string_view what) {
+      return absl::InvalidArgumentError(absl::StrCat("rank ", rank, ": ", what));
+    };
+    if (schedule.size != size_ || schedule.rank != rank) {
+      return error(absl::StrCat("this is the schedule of rank ", schedule.rank, " of ", schedule.size, ", not of ",
+                                rank, " of ", size_));
+    }
+    if (schedule.slices < 1 || schedule.slices > kSizeMax) return error("the number of slices is out of range");
+    if (schedule.root < 0 || schedule.root >= size_) return error("the root is not a rank");
+    constexpr size_t kMost = UINT32_MAX / 2;
+    if (nodes_.size() + schedule.steps.size() > kMost) return error("too many steps in all");
+    const bool pair = schedule.algorithm == Algorithm::kPair;
+    if (rank == 0) {
+      head_ = {schedule.collective, schedule.algorithm, size_, 0, schedule.root, schedule.wide};
+      slices_ = schedule.slices;
+    } else if (pair != (head_.algorithm == Algorithm::kPair) || schedule.slices != slices_ ||
+               (!pair && head_ != ScheduleKey{schedule.collective, schedule.algorithm, size_, 0, schedule.root,
+                                              schedule.wide})) {
+      return error("collective, algorithm, root, slices or width differ from rank 0's");
+    }
+    return absl::OkStatus();
+  }
+
+  void AddNode(const Schedule& schedule, const CellNumbering& numbering, const Rank& info, const Step& step) {
+    Node node = {.cell = info.first_cell + numbering.FirstOf(step.operand),
+                 .link = static_cast<uint32_t>(sources_.size()),
+                 .first_successor = static_cast<uint32_t>(successors_.size()),
+                 .first = static_cast<uint16_t>(step.operand.first),
+                 .count = static_cast<uint16_t>(step.operand.count),
+                 .waiting = static_cast<uint16_t>(step.dependencies),
+                 .kind = step.kind,
+                 .final = step.final,
+                 .accumulators = schedule.wide && step.operand.space >= kPlane};
+    if (IsMessage(node)) {
+      node.link = static_cast<uint32_t>(step.peer);
+    } else {
+      sources_.push_back(step.source_count);
+      for (const Operand& source : schedule.SourcesOf(step)) {
+        sources_.push_back(info.first_cell + numbering.FirstOf(source));
+      }
+    }
+    nodes_.push_back(node);
+    for (const uint32_t successor : schedule.SuccessorsOf(step)) successors_.push_back(info.first_node + successor);
+  }
+
+  void AddChannels(const Schedule& schedule, const Rank& info) {
+    std::vector<std::pair<int, uint32_t>> sends;  // peer, node
+    for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
+      if (schedule.steps[i].kind == StepKind::kSend) sends.emplace_back(schedule.steps[i].peer, info.first_node + i);
+    }
+    std::sort(sends.begin(), sends.end());
+    for (const auto& [peer, node] : sends) {
+      const bool first = channels_.size() == info.first_channel || channels_.back().to != peer;
+      const uint32_t position = static_cast<uint32_t>(sends_.size());
+      if (first) channels_.push_back({.from = schedule.rank, .to = peer, .next = position, .end = position});
+      sends_.push_back(node);
+      ++channels_.back().end;
+    }
+  }
+
+  void Count(const Schedule& schedule) {
+    uint64_t messages = 0, slices = 0;
+    std::vector<bool> is_peer(size_);
+    for (const Step& step : schedule.steps) {
+      if (step.peer >= 0) is_peer[step.peer] = true;
+      if (step.kind != StepKind::kSend) continue;
+      ++messages;
+      slices += step.operand.count;
+    }
+    const auto peers = static_cast<uint32_t>(std::count(is_peer.begin(), is_peer.end(), true));
+    counts_.messages_sent = std::max(counts_.messages_sent, messages);
+    counts_.slices_sent = std::max(counts_.slices_sent, slices);
+    counts_.peers = std::max(counts_.peers, peers);
+  }
+
+  void SetInputs(const Schedule& schedule, const Rank& info) {
+    const uint32_t rank = static_cast<uint32_t>(schedule.rank);
+    uint32_t first = 0, count = schedule.slices;
+    if (schedule.collective == Collective::kRecv) return;
+    if (schedule.collective == Collective::kBroadcast && schedule.rank != schedule.root) return;
+    if (schedule.collective == Collective::kAllGather) {
+      first = rank;
+      count = 1;
+    }
+    std::fill_n(values_.begin() + info.first_cell + first, count, Value(expressions_.Leaf(rank), false));
+  }
+
+  // --- Matching: the k-th receive from a peer is linked to the peer's k-th send to this rank, and the other way. ---
+
+  absl::Status MatchReceives(int rank) {
+    for (uint32_t i = ranks_[rank].first_node; i < ranks_[rank + 1].first_node; ++i) {
+      Node& recv = nodes_[i];
+      if (recv.kind != StepKind::kRecv) continue;
+      Channel* channel = FindChannel(static_cast<int>(recv.link), rank);
+      if (channel == nullptr || channel->next == channel->end) {
+        return ErrorAt(i, absl::StrCat("rank ", recv.link, " sends no message for it"));
+      }
+      const uint32_t sender = sends_[channel->next++];
+      Node& send = nodes_[sender];
+      if (send.first != recv.first || send.count != recv.count) {
+        return ErrorAt(i, absl::StrCat("is for other slices than the matching ", Describe(sender)));
+      }
+      if (send.accumulators != recv.accumulators) {
+        return ErrorAt(i, absl::StrCat("is for another type than the matching ", Describe(sender)));
+      }
+      recv.link = sender;
+      send.link = i;
+    }
+    return absl::OkStatus();
+  }
+
+  Channel* FindChannel(int from, int to) {
+    Channel* const begin = channels_.data() + ranks_[from].first_channel;
+    Channel* const end =
+        channels_.data() + (from + 1 == size_ ? channels_.size() : size_t{ranks_[from + 1].first_channel});
+    Channel* const found = std::lower_bound(begin, end, to, [](const Channel& c, int peer) { return c.to < peer; });
+    return found != end && found->to == to ? found : nullptr;
+  }
+
+  absl::Status CheckAllMatched(const Channel& channel) {
+    if (channel.next == channel.end) return absl::OkStatus();
+    return ErrorAt(sends_[channel.next], absl::StrCat("rank ", channel.to, " has no receive for it"));
+  }
+
+  // --- Running ---
+
+  absl::Status Run() {
+    for (uint32_t i = 0; i + 1 < NodeCount(); ++i) {
+      if (nodes_[i].waiting == 0) BecomeReady(i);
+    }
+    std::vector<uint32_t> now;
+    while (!runnable_.empty()) {
+      now.swap(runnable_);
+      for (const uint32_t i : now) {
+        TUTTI_RETURN_IF_ERROR(nodes_[i].kind == StepKind::kSend ? RunMessage(i) : RunResult(i));
+      }
+      now.clear();
+    }
+    return absl::OkStatus();
+  }
+
+  void BecomeReady(uint32_t i) {
+    Node& node = nodes_[i];
+    node.ready = true;
+    if (!IsMessage(node)) {
+      runnable_.push_back(i);
+    } else if (nodes_[node.link].ready) {
+      runnable_.push_back(node.kind == StepKind::kSend ? i : node.link);
+    }
+  }
+
+  void Finish(uint32_t i) {
+    nodes_[i].done = true;
+    for (uint32_t k = nodes_[i].first_successor; k < nodes_[i + 1].first_successor; ++k) {
+      const uint32_t successor = successors_[k];
+      depths_[successor] = std::max(depths_[successor], depths_[i]);
+      if (!news_.empty()) Tell(i, successor);
+      if (--nodes_[successor].waiting == 0) BecomeReady(successor);
+    }
+  }
+
+  absl::Status RunMessage(uint32_t sender) {
+    const Node& send = nodes_[sender];
+    const uint32_t receiver = send.link;
+    for (uint32_t i = 0; i < send.count; ++i) {
+      const Value value = values_[send.cell + i];
+      if (!value.IsSet()) return ErrorAt(sender, absl::StrCat("slice ", send.first + i, " holds nothing yet"));
+      values_[nodes_[receiver].cell + i] = value;
+    }
+    depths_[sender] = depths_[receiver] = static_cast<uint16_t>(std::max(depths_[sender], depths_[receiver]) + 1);
+    if (!news_.empty()) Tell(sender, receiver);
+    Finish(sender);
+    Finish(receiver);
+    return absl::OkStatus();
+  }
+
+  absl::Status RunResult(uint32_t index) {
+    const Node& node = nodes_[index];
+    const auto sources = absl::MakeConstSpan(sources_).subspan(node.link + 1, sources_[node.link]);
+    for (uint32_t i = 0; i < node.count; ++i) {
+      bool final = false;
+      for (const uint32_t source : sources) {
+        const Value value = values_[source + i];
+        if (!value.IsSet()) return ErrorAt(index, absl::StrCat("a source of slice ", node.first + i, " holds nothing"));
+        final |= value.final();
+      }
+      if (final && (node.final || node.kind == StepKind::kReduce)) {
+        return ErrorAt(index, absl::StrCat("a source of slice ", node.first + i, " is final already"));
+      }
+      const uint32_t expression = CanonicalTree(
+          static_cast<uint32_t>(sources.size()),
+          [&](uint32_t source) { return values_[sources[source] + i].expression(); },
+          [&](uint32_t left, uint32_t right) { return expressions_.Combine(left, right); });
+      values_[node.cell + i] = Value(expression, final || node.final);
+    }
+    Finish(index);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckAllDone() {
+    for (uint32_t i = 0; i + 1 < NodeCount(); ++i) {
+      const Node& node = nodes_[i];
+      if (node.done || !node.ready) continue;
+      // Only a message can be ready and yet not have run. Its other side waits, in the end, for this or such another.
+      return ErrorAt(i, absl::StrCat("deadlock: it waits for ", Describe(node.link), ", which cannot begin"));
+    }
+    return absl::OkStatus();
+  }
+
+  // --- What was to be achieved ---
+
+  absl::Status CheckOutputs() {
+    const uint32_t whole = CanonicalTree(
+        static_cast<uint32_t>(size_), [&](uint32_t rank) { return expressions_.Leaf(rank); },
+        [&](uint32_t left, uint32_t right) { return expressions_.Combine(left, right); });
+    for (int r = 0; r < size_; ++r) {
+      const Rank& rank = ranks_[r];
+      for (uint32_t slice = 0; slice < rank.slices; ++slice) {
+        const Value expected = ExpectedOutput(r, slice, whole);
+        const Value value = values_[OutputCell(r, slice)];
+        if (expected.IsSet() && value != expected) return WrongOutput(r, slice, value, expected);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Unset where the operation leaves no result.
+  Value ExpectedOutput(int rank, uint32_t slice, uint32_t whole) const {
+    const uint32_t root = static_cast<uint32_t>(ranks_[rank].root);
+    switch (ranks_[rank].collective) {
+      case Collective::kAllReduce:
+        return Value(whole, true);
+      case Collective::kReduceScatter:
+        return slice == static_cast<uint32_t>(rank) ? Value(whole, true) : Value();
+      case Collective::kAllGather:
+        return Value(expressions_.Leaf(slice), false);
+      case Collective::kBroadcast:  // the root's result is its input
+        return ranks_[rank].root == rank ? Value() : Value(expressions_.Leaf(root), false);
+      case Collective::kRecv:
+        return Value(expressions_.Leaf(root), false);
+      case Collective::kSend:
+      case Collective::kBarrier:
+        break;
+    }
+    return Value();
+  }
+
+  uint32_t OutputCell(int rank, uint32_t slice) const { return ranks_[rank].first_cell + ranks_[rank].slices + slice; }
+
+  absl::Status WrongOutput(int rank, uint32_t slice, Value value, Value expected) {
+    const std::string what = absl::StrCat("slice ", slice, " of the output ends as ", expressions_.ToString(value),
+                                          " instead of ", expressions_.ToString(expected));
+    const uint32_t cell = OutputCell(rank, slice);
+    for (uint32_t i = ranks_[rank + 1].first_node; i-- > ranks_[rank].first_node;) {
+      const Node& node = nodes_[i];
+      if (node.kind != StepKind::kSend && node.cell <= cell && cell < node.cell + node.count) return ErrorAt(i, what);
+    }
+    return absl::InvalidArgumentError(absl::StrCat("rank ", rank, ", no step: ", what));
+  }
+
+  // --- Barrier: which ranks' arrival each node has news of, one bit a rank. ---
+
+  size_t NewsWords() const { return (static_cast<size_t>(size_) + 63) / 64; }
+
+  void BeginNews() {
+    news_.resize(size_t{NodeCount()} * NewsWords());
+    for (int rank = 0; rank < size_; ++rank) {
+      for (uint32_t i = ranks_[rank].first_node; i < ranks_[rank + 1].first_node; ++i) {
+        news_[i * NewsWords() + rank / 64] |= uint64_t{1} << (rank % 64);
+      }
+    }
+  }
+
+  void Tell(uint32_t from, uint32_t to) {
+    const size_t words = NewsWords();
+    for (size_t w = 0; w < words; ++w) news_[to * words + w] |= news_[from * words + w];
+  }
+
+  absl::Status CheckNews() const {
+    const size_t words = NewsWords();
+    for (int rank = 0; rank < size_; ++rank) {
+      std::vector<uint64_t> heard(words);
+      for (size_t i = ranks_[rank].first_node * words; i < ranks_[rank + 1].first_node * words; ++i) {
+        heard[i % words] |= news_[i];
+      }
+      for (int other = 0; other < size_; ++other) {
+        if (other == rank || (heard[other / 64] >> (other % 64) & 1) != 0) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("rank ", rank, ": no step of it waits, by way of others, for rank ", other, " to arrive"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // --- Errors ---
+
+  int RankOf(uint32_t node) const {
+    const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), node,
+                                        [](uint32_t n, const Rank& rank) { return n < rank.first_node; });
+    return static_cast<int>(after - ranks_.begin()) - 1;
+  }
+
+  absl::Status ErrorAt(uint32_t node, absl::string_view what) const {
+    const int rank = RankOf(node);
+    return StepError(schedule_(rank), node - ranks_[rank].first_node, what);
+  }
+
+  std::string Describe(uint32_t node) const {
+    const int rank = RankOf(node);
+    const uint32_t step = node - ranks_[rank].first_node;
+    const Schedule& schedule = schedule_(rank);
+    return absl::StrCat("step ", step, " of rank ", rank, " (", ToString(schedule, schedule.steps[step]), ")");
+  }
+
+  const int size_;
+  const absl::FunctionRef<const Schedule&(int rank)> schedule_;
+  RankCheck rank_check_;
+  Expressions expressions_;
+  ScheduleCounts counts_;
+
+  // What all ranks have in common.
+  ScheduleKey head_;
+  uint32_t slices_ = 0;
+
+  std::vector<Rank> ranks_;
+  std::vector<Node> nodes_;  // and one more, to end the last one's successors
+  std::vector<uint32_t> successors_;
+  std::vector<uint32_t> sources_;  // of each result: how many, and their first cells
+  std::vector<Value> values_;      // by cell
+  std::vector<Channel> channels_;  // by sender, then receiver
+  std::vector<uint32_t> sends_;    // by channel
+  std::vector<uint32_t> runnable_;
+  std::vector<uint16_t> depths_;  // by node: messages on the longest way to it
+  std::vector<uint64_t> news_;
+};
+
+}  // namespace
+
+absl::Status VerifySchedules(int size, absl::FunctionRef<const Schedule&(int rank)> schedule, ScheduleCounts* counts) {
+  if (size < 1 || size > kSizeMax) return absl::InvalidArgumentError(absl::StrCat("size ", size, " is out of range"));
+  Verifier verifier(size, schedule);
+  TUTTI_RETURN_IF_ERROR(verifier.Verify());
+  if (counts != nullptr) *counts = verifier.Counts();
+  return absl::OkStatus();
+}
+
+}  // namespace tutti
