@@ -49,29 +49,9 @@ Engine::~Engine() {
   FailCore();
 }
 
-Work Engine::Issue(const Request& request) {
-  const bool collective = request.collective != Collective::kSend && request.collective != Collective::kRecv;
-  const Selection selection =
-      Select(request.collective, size_, request.count, request.type, request.op, options_.selection);
+Work Engine::Issue(const OperationRequest& request) {
   EngineOperation* operation = pool_->Take(/*references=*/2);
-  operation->descriptor = {.collective = request.collective,
-                           .op = request.op,
-                           .type = request.type,
-                           .algorithm = selection.algorithm,
-                           .count = request.count,
-                           .root = request.root,
-                           .divisor = request.divisor,
-                           .segment_bytes = selection.segment_count * ByteSize(request.type)};
-  operation->fingerprint = Fingerprint(operation->descriptor);
-  operation->channel = collective ? Channel::kCollective : Channel::kPointToPoint;
-  operation->peer = collective ? -1 : request.root;
-  operation->input = request.input;
-  operation->output = request.output;
-  const bool reduces = request.collective == Collective::kAllReduce || request.collective == Collective::kReduceScatter;
-  operation->kernels = reduces ? KernelsFor(request.type, request.op) : ReduceKernels{};
-  operation->wide = selection.wide;
-  operation->issued = absl::Now();
-  operation->deadline = operation->issued + request.timeout;
+  operation->Prepare(request, size_, options_.selection);
   operation->waiter = this;
 
   bool drive = false;
@@ -82,7 +62,7 @@ Work Engine::Issue(const Request& request) {
       operation->Unref();
       return Work(verdict_);
     }
-    if (collective) {
+    if (operation->channel == Channel::kCollective) {
       operation->sequence = ++sequence_;
       journal_.Begin(operation->sequence, operation->descriptor);
     }

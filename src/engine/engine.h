@@ -45,20 +45,6 @@ class Engine final : public OperationWaiter {
   // How long a rank waits for the verdict on a trouble that it has reported.
   static constexpr absl::Duration kVerdictPatience = absl::Milliseconds(1500);
 
-  // What an operation is to do. Operands as ProcessGroup documents them, already checked.
-  struct Request {
-    Collective collective = Collective::kBarrier;
-    ReduceOp op = ReduceOp::kSum;
-    DataType type = DataType::kUInt8;
-    uint64_t count = 0;  // of the operand, or of one block
-    int root = 0;        // broadcast: the root; send, recv: the peer
-    double divisor = 1;
-    const void* input = nullptr;
-    void* output = nullptr;
-    absl::Duration timeout = absl::InfiniteDuration();
-    bool background = false;
-  };
-
   // `report` is told of trouble, at most once, on the driving thread; SetVerdict is its answer. Without it, the rank's
   // own view is final at once.
   Engine(std::unique_ptr<Endpoint> endpoint, Journal& journal, const EngineOptions& options,
@@ -66,7 +52,7 @@ class Engine final : public OperationWaiter {
   // Operations in flight end with kCancelled.
   ~Engine();
 
-  Work Issue(const Request& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  Work Issue(const OperationRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the group: the first call decides. Any thread; returns at once.
   void SetVerdict(absl::Status verdict) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -2,7 +2,32 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
+
 namespace tutti {
+
+void EngineOperation::Prepare(const OperationRequest& request, int size, const SelectionOverride& selection) {
+  const Selection selected = Select(request.collective, size, request.count, request.type, request.op, selection);
+  descriptor = {.collective = request.collective,
+                .op = request.op,
+                .type = request.type,
+                .algorithm = selected.algorithm,
+                .count = request.count,
+                .root = request.root,
+                .divisor = request.divisor,
+                .segment_bytes = selected.segment_count * ByteSize(request.type)};
+  fingerprint = Fingerprint(descriptor);
+  const bool pair = request.collective == Collective::kSend || request.collective == Collective::kRecv;
+  channel = pair ? Channel::kPointToPoint : Channel::kCollective;
+  peer = pair ? request.root : -1;
+  const bool reduces = request.collective == Collective::kAllReduce || request.collective == Collective::kReduceScatter;
+  kernels = reduces ? KernelsFor(request.type, request.op) : ReduceKernels{};
+  wide = selected.wide;
+  input = request.input;
+  output = request.output;
+  issued = absl::Now();
+  deadline = issued + request.timeout;
+}
 
 absl::Status EngineOperation::Wait() {
   if (!Done()) waiter->WaitFor(*this);

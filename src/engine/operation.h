@@ -14,12 +14,27 @@
 #include "absl/time/time.h"
 #include "src/engine/layout.h"
 #include "src/engine/program.h"
+#include "src/engine/selection.h"
 #include "src/observe/journal.h"
 #include "src/reduce/reduce.h"
 #include "src/transport/transport.h"
 #include "tutti/work.h"
 
 namespace tutti {
+
+// What an operation is to do. Operands as ProcessGroup documents them, already checked.
+struct OperationRequest {
+  Collective collective = Collective::kBarrier;
+  ReduceOp op = ReduceOp::kSum;
+  DataType type = DataType::kUInt8;
+  uint64_t count = 0;  // of the operand, or of one block
+  int root = 0;        // broadcast: the root; send, recv: the peer
+  double divisor = 1;
+  const void* input = nullptr;
+  void* output = nullptr;
+  absl::Duration timeout = absl::InfiniteDuration();
+  bool background = false;
+};
 
 class EngineOperation;
 
@@ -42,6 +57,9 @@ class EngineOperation final : public Operation {
   bool Done() const override { return done_.load(std::memory_order_seq_cst); }
   void Ref() override { references_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() override;
+
+  // Everything that follows from the request, among `size` ranks.
+  void Prepare(const OperationRequest& request, int size, const SelectionOverride& selection);
 
   // Constant from issue to completion.
   OperationDescriptor descriptor;

@@ -1,0 +1,45 @@
+// Process groups for tests: ranks as threads of one process.
+
+#ifndef TUTTI_TESTS_SUPPORT_GROUPS_H_
+#define TUTTI_TESTS_SUPPORT_GROUPS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/engine/engine.h"
+#include "src/transport/sim/sim_transport.h"
+#include "src/transport/transport.h"
+#include "tutti/process_group.h"
+
+namespace tutti {
+
+// How the ranks of a test are connected.
+enum class Wire { kSim, kTcp };
+std::string Name(Wire wire);
+
+// Endpoints of ranks 0..size-1 that know each other: over a simulated network with this seed, or over tcp on loopback.
+std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed = 1);
+
+struct TestGroups {
+  std::vector<std::unique_ptr<ProcessGroup>> ranks;
+  ProcessGroup& operator[](int rank) { return *ranks[static_cast<size_t>(rank)]; }
+  int size() const { return static_cast<int>(ranks.size()); }
+};
+
+struct TestGroupOptions {
+  EngineOptions engine;
+  absl::Duration timeout = absl::Seconds(60);
+  uint64_t seed = 1;
+};
+
+// Groups without a control plane: a rank's own view is its verdict.
+TestGroups MakeGroups(Wire wire, int size, const TestGroupOptions& options = {});
+
+// Runs body(rank) for all ranks at once, one thread each, and waits for all.
+void OnEachRank(int size, const std::function<void(int rank)>& body);
+
+}  // namespace tutti
+
+#endif  // TUTTI_TESTS_SUPPORT_GROUPS_H_
