@@ -61,25 +61,25 @@ class HostGroup final : public ProcessGroup {
   Work AllReduce(Tensor data, const ReduceOptions& options) override { return AllReduce(data, data, options); }
 
   Work AllReduce(ConstTensor input, Tensor output, const ReduceOptions& options) override {
-    Engine::Request request = ReductionRequest(Collective::kAllReduce, input, output, options);
+    OperationRequest request = ReductionRequest(Collective::kAllReduce, input, output, options);
     request.count = output.count();
     return Issue(request, CheckReductionArguments(input, "input", output, "output", 1, 0, options));
   }
 
   Work ReduceScatter(ConstTensor input, Tensor output, const ReduceOptions& options) override {
-    Engine::Request request = ReductionRequest(Collective::kReduceScatter, input, output, options);
+    OperationRequest request = ReductionRequest(Collective::kReduceScatter, input, output, options);
     request.count = output.count();
     return Issue(request, CheckReductionArguments(output, "output", input, "input", size_, rank_, options));
   }
 
   Work AllGather(ConstTensor input, Tensor output, const CollectiveOptions& options) override {
-    Engine::Request request = MoveRequest(Collective::kAllGather, input, options);
+    OperationRequest request = MoveRequest(Collective::kAllGather, input, options);
     request.output = output.data();
     return Issue(request, CheckBlocks("input", input, "output", output, size_, rank_));
   }
 
   Work Broadcast(Tensor data, int root, const CollectiveOptions& options) override {
-    Engine::Request request = MoveRequest(Collective::kBroadcast, data, options);
+    OperationRequest request = MoveRequest(Collective::kBroadcast, data, options);
     request.output = data.data();
     request.root = root;
     absl::Status arguments = CheckTensor("data", data);
@@ -97,7 +97,7 @@ class HostGroup final : public ProcessGroup {
   }
 
   Work Recv(Tensor data, int from, const CollectiveOptions& options) override {
-    Engine::Request request = MoveRequest(Collective::kRecv, data, options);
+    OperationRequest request = MoveRequest(Collective::kRecv, data, options);
     request.output = data.data();
     return PointToPoint(request, data, from);
   }
@@ -152,8 +152,8 @@ class HostGroup final : public ProcessGroup {
 
   absl::Duration Timeout(absl::Duration asked) const { return asked > absl::ZeroDuration() ? asked : timeout_; }
 
-  Engine::Request ReductionRequest(Collective collective, const ConstTensor& input, const Tensor& output,
-                                   const ReduceOptions& options) const {
+  OperationRequest ReductionRequest(Collective collective, const ConstTensor& input, const Tensor& output,
+                                    const ReduceOptions& options) const {
     return {.collective = collective,
             .op = options.op,
             .type = input.type(),
@@ -164,7 +164,7 @@ class HostGroup final : public ProcessGroup {
             .background = options.background};
   }
 
-  Engine::Request MoveRequest(Collective collective, const ConstTensor& data, const CollectiveOptions& options) const {
+  OperationRequest MoveRequest(Collective collective, const ConstTensor& data, const CollectiveOptions& options) const {
     return {.collective = collective,
             .type = data.type(),
             .count = data.count(),
@@ -180,7 +180,7 @@ class HostGroup final : public ProcessGroup {
     return CheckReduction(block.type(), options.op, options.divisor);
   }
 
-  Work PointToPoint(Engine::Request request, const ConstTensor& data, int peer) {
+  Work PointToPoint(OperationRequest request, const ConstTensor& data, int peer) {
     request.root = peer;
     absl::Status arguments = CheckTensor("data", data);
     if (arguments.ok()) arguments = CheckRank("peer", peer, size_);
@@ -190,7 +190,7 @@ class HostGroup final : public ProcessGroup {
     return Issue(request, std::move(arguments));
   }
 
-  Work Issue(const Engine::Request& request, absl::Status arguments) {
+  Work Issue(const OperationRequest& request, absl::Status arguments) {
     if (arguments.ok()) arguments = CheckProcess();
     if (arguments.ok()) return engine_->Issue(request);
     return Work(absl::Status(arguments.code(),
