@@ -1,0 +1,130 @@
+#include "bench/allreduce_bench/report.h"
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "tutti/version.h"
+
+namespace tutti {
+namespace {
+
+const char* TypeName(DataType type) {
+  switch (type) {
+    case DataType::kFloat16:
+      return "half";
+    case DataType::kFloat32:
+      return "float";
+    case DataType::kFloat64:
+      return "double";
+    default:
+      return Name(type).data();
+  }
+}
+
+const char* OpName(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kProduct:
+      return "prod";
+    case ReduceOp::kAverage:
+      return "avg";
+    default:
+      return Name(op).data();
+  }
+}
+
+std::string SampleColumns(const Sample& sample, uint64_t bytes, int size) {
+  return absl::StrFormat("  %7.2f  %6.2f  %6.2f  %6d", sample.average, AlgorithmBandwidth(bytes, sample.average),
+                         BusBandwidth(bytes, sample.average, size), sample.wrong_elements);
+}
+
+std::string PercentileColumns(const Sample& sample) {
+  return absl::StrFormat("  %9.2f  %9.2f  %9.2f  %9.2f", sample.minimum, sample.median, sample.p99, sample.maximum);
+}
+
+nlohmann::json Json(const Sample& sample, uint64_t bytes, int size) {
+  nlohmann::json json = {{"average_us", sample.average},
+                         {"min_us", sample.minimum},
+                         {"median_us", sample.median},
+                         {"p99_us", sample.p99},
+                         {"max_us", sample.maximum},
+                         {"algbw_gbps", AlgorithmBandwidth(bytes, sample.average)},
+                         {"busbw_gbps", BusBandwidth(bytes, sample.average, size)},
+                         {"wrong_elements", sample.wrong_elements}};
+  if (sample.wrong_elements > 0) json["first_wrong_element"] = sample.first_wrong;
+  return json;
+}
+
+}  // namespace
+
+std::string TableHeader(const BenchOptions& options, int size) {
+  std::string header =
+      absl::StrFormat("# tutti allreduce_bench version %s, %d rank%s\n", TUTTI_VERSION, size, size == 1 ? "" : "s");
+  absl::StrAppend(&header, "# Collective test starting: all_reduce_perf\n");
+  absl::StrAppendFormat(&header, "# minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d validation: %d\n",
+                        options.min_bytes, options.max_bytes,
+                        options.step_factor > 1 ? absl::StrFormat("%g(factor)", options.step_factor)
+                                                : absl::StrFormat("%d(bytes)", options.step_bytes),
+                        options.warmup_iterations, options.iterations, options.check ? 1 : 0);
+  absl::StrAppend(&header, "# Times are of the slowest rank. GB = 1e9 bytes; busbw = algbw * 2 (n - 1) / n",
+                  size == 1 ? ", which is 0 for one rank" : "", ". Sizes: K = 2^10.\n#\n");
+  absl::StrAppendFormat(&header, "# %76s  %51s  %42s\n", "out-of-place", "in-place", "in-place, over iterations");
+  absl::StrAppendFormat(&header,
+                        "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %9s  %9s  %9s  %9s\n",
+                        "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw",
+                        "busbw", "#wrong", "min", "p50", "p99", "max");
+  absl::StrAppendFormat(&header,
+                        "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %9s  %9s  %9s  %9s\n",
+                        "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "",
+                        "(us)", "(us)", "(us)", "(us)");
+  return header;
+}
+
+std::string TableRow(const Measurement& measurement, int size) {
+  return absl::StrCat(absl::StrFormat("%12d  %12d  %8s  %6s  %6d", measurement.bytes, measurement.count,
+                                      TypeName(measurement.type), OpName(measurement.op), -1),
+                      SampleColumns(measurement.out_of_place, measurement.bytes, size),
+                      SampleColumns(measurement.in_place, measurement.bytes, size),
+                      PercentileColumns(measurement.in_place), "\n");
+}
+
+std::string TableFooter(const std::vector<Measurement>& measurements, int size) {
+  double bandwidth = 0;
+  uint64_t wrong = 0;
+  std::string first;
+  for (const Measurement& measurement : measurements) {
+    for (const Sample& sample : {measurement.out_of_place, measurement.in_place}) {
+      bandwidth += BusBandwidth(measurement.bytes, sample.average, size);
+      wrong += sample.wrong_elements;
+      if (sample.wrong_elements > 0 && first.empty()) {
+        first = absl::StrFormat("# First wrong element: index %d of %d %s\n", sample.first_wrong, measurement.count,
+                                TypeName(measurement.type));
+      }
+    }
+  }
+  if (!measurements.empty()) bandwidth /= 2.0 * static_cast<double>(measurements.size());
+  return absl::StrFormat(
+      "# Out of bounds values : %d %s\n%s# Avg bus bandwidth    : %g\n#\n# Collective test concluded: "
+      "all_reduce_perf\n",
+      wrong, wrong == 0 ? "OK" : "FAILED", first, bandwidth);
+}
+
+absl::Status WriteJson(const std::string& path, const std::vector<Measurement>& measurements, int size) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Measurement& measurement : measurements) {
+    rows.push_back({{"bytes", measurement.bytes},
+                    {"count", measurement.count},
+                    {"type", TypeName(measurement.type)},
+                    {"op", OpName(measurement.op)},
+                    {"out_of_place", Json(measurement.out_of_place, measurement.bytes, size)},
+                    {"in_place", Json(measurement.in_place, measurement.bytes, size)}});
+  }
+  std::ofstream file(path);
+  file << nlohmann::json{{"version", TUTTI_VERSION}, {"ranks", size}, {"results", rows}}.dump(2) << "\n";
+  file.close();
+  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", path));
+  return absl::OkStatus();
+}
+
+}  // namespace tutti
