@@ -1,0 +1,2 @@
+#define TUTTI_INSTRUCTION_SET avx2
+#include "src/reduce/kernel_template.h"

@@ -1,0 +1,2 @@
+#define TUTTI_INSTRUCTION_SET avx512
+#include "src/reduce/kernel_template.h"
