@@ -1,11 +1,14 @@
 // Store: a small shared dictionary by which the processes of a job find each other.
 //
 // Keys and values are bytes. Thread-safe. A call that waits ends at its deadline with kDeadlineExceeded, which names
-// the missing keys. kUnavailable: the store is gone. After an error a store is still usable unless it is gone.
+// the missing keys. kInvalidArgument: outside StoreLimits, which is checked before anything is done.
+// kResourceExhausted: the store is full. kUnavailable: the store is gone. After an error a store is still usable unless
+// it is gone.
 
 #ifndef TUTTI_SRC_STORE_STORE_H_
 #define TUTTI_SRC_STORE_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +27,7 @@ struct StoreLimits {
   static constexpr size_t kKeyBytes = 4 << 10;
   static constexpr size_t kValueBytes = 16 << 20;
   static constexpr size_t kKeysPerCall = 64 << 10;
+  static constexpr size_t kCallBytes = 64 << 20;  // keys and values of one call together, and of its answer
 };
 
 class Store {
