@@ -1,0 +1,83 @@
+#include "src/transport/tcp/send_queue.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t kMessagesPerCall = 32;
+// A long message is written in several calls, so that receiving gets its turn.
+constexpr size_t kBytesPerCall = size_t{1} << 20;
+
+}  // namespace
+
+void SendQueue::Push(const MessageTag& tag, const void* data, uint64_t bytes, uint64_t cookie) {
+  if (count_ == ring_.size()) Grow();
+  if (count_ == 0) offset_ = 0;
+  Item& item = at(count_++);
+  EncodeHeader(tag, bytes, item.header);
+  item.data = static_cast<const uint8_t*>(data);
+  item.bytes = bytes;
+  item.cookie = cookie;
+}
+
+void SendQueue::Grow() {
+  std::vector<Item> grown(std::max<size_t>(8, 2 * ring_.size()));
+  for (size_t i = 0; i < count_; ++i) grown[i] = at(i);
+  ring_ = std::move(grown);
+  first_ = 0;
+}
+
+absl::StatusOr<bool> SendQueue::Flush(int fd, bool& writable, MessageSink& sink) {
+  iovec parts[2 * kMessagesPerCall];
+  size_t part_count = 0;
+  size_t total = 0;
+  auto add = [&](const uint8_t* data, uint64_t bytes) {
+    bytes = std::min<uint64_t>(bytes, kBytesPerCall - total);
+    parts[part_count++] = {.iov_base = const_cast<uint8_t*>(data), .iov_len = bytes};
+    total += bytes;
+  };
+  for (size_t i = 0; i < std::min(count_, kMessagesPerCall) && total < kBytesPerCall; ++i) {
+    const Item& item = at(i);
+    const uint64_t done = i == 0 ? offset_ : 0;
+    if (done < kMessageHeaderBytes) add(item.header.data() + done, kMessageHeaderBytes - done);
+    const uint64_t payload_done = done - std::min<uint64_t>(done, kMessageHeaderBytes);
+    if (payload_done < item.bytes) add(item.data + payload_done, item.bytes - payload_done);
+  }
+
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = part_count;
+  const ssize_t written = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (written < 0) {
+    if (errno == EINTR) return false;
+    if (errno != EAGAIN) return absl::UnavailableError(std::generic_category().message(errno));
+    writable = false;
+    return false;
+  }
+  if (static_cast<size_t>(written) < total) writable = false;
+  Consume(written, sink);
+  return true;
+}
+
+// Looks at the front afresh after each report: the sink may push.
+void SendQueue::Consume(size_t written, MessageSink& sink) {
+  offset_ += written;
+  while (count_ > 0 && offset_ >= kMessageHeaderBytes + at(0).bytes) {
+    const uint64_t cookie = at(0).cookie;
+    offset_ -= kMessageHeaderBytes + at(0).bytes;
+    first_ = (first_ + 1) & (ring_.size() - 1);
+    --count_;
+    sink.Sent(cookie);
+  }
+}
+
+}  // namespace tutti
