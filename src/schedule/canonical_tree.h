@@ -19,13 +19,17 @@ namespace tutti {
 // The largest power of two that is not above n >= 1.
 constexpr uint32_t PowerOfTwoBelow(uint32_t n) { return std::bit_floor(n); }
 
-// Evaluates the tree over n >= 1 leaves: leaf(i) yields a value, combine(left, right) a value.
+// Evaluates the tree over n >= 1 leaves, from left to right: leaf(i) yields a value, combine(left, right) a value.
 template <typename Leaf, typename Combine>
 auto CanonicalTree(uint32_t n, const Leaf& leaf, const Combine& combine) {
   const uint32_t power = PowerOfTwoBelow(n);
   const uint32_t paired = n - power;
   // Operand j of the balanced tree.
-  auto operand = [&](uint32_t j) { return j < paired ? combine(leaf(2 * j), leaf(2 * j + 1)) : leaf(j + paired); };
+  auto operand = [&](uint32_t j) -> decltype(leaf(0u)) {
+    if (j >= paired) return leaf(j + paired);
+    auto left = leaf(2 * j);
+    return combine(left, leaf(2 * j + 1));
+  };
   auto range = [&](auto&& self, uint32_t first, uint32_t count) -> decltype(leaf(0u)) {
     if (count == 1) return operand(first);
     auto left = self(self, first, count / 2);

@@ -99,6 +99,7 @@ class Verifier {
       if (schedule.steps[i].dependencies > UINT16_MAX) return StepError(schedule, i, "too many dependencies");
     }
     const CellNumbering numbering(schedule, /*in_place=*/false);
+    if (rank == 0) Reserve(schedule, numbering);
     const Rank info = {.first_node = NodeCount(),
                        .first_cell = static_cast<uint32_t>(values_.size()),
                        .first_channel = static_cast<uint32_t>(channels_.size()),
@@ -112,6 +113,16 @@ class Verifier {
     values_.resize(values_.size() + numbering.count());
     SetInputs(schedule, info);
     return absl::OkStatus();
+  }
+
+  // As if all ranks were like the first.
+  void Reserve(const Schedule& schedule, const CellNumbering& numbering) {
+    const size_t ranks = static_cast<size_t>(size_);
+    ranks_.reserve(ranks + 1);
+    nodes_.reserve(ranks * schedule.steps.size() + 1);
+    successors_.reserve(ranks * schedule.successors.size());
+    sources_.reserve(ranks * (schedule.sources.size() + schedule.steps.size()));
+    values_.reserve(ranks * numbering.count());
   }
 
   absl::Status CheckHead(const Schedule& schedule, int rank) {
@@ -161,17 +172,21 @@ class Verifier {
   }
 
   void AddChannels(const Schedule& schedule, const Rank& info) {
-    std::vector<std::pair<int, uint32_t>> sends;  // peer, node
-    for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
-      if (schedule.steps[i].kind == StepKind::kSend) sends.emplace_back(schedule.steps[i].peer, info.first_node + i);
+    sends_to_.assign(size_, 0);
+    for (const Step& step : schedule.steps) {
+      if (step.kind == StepKind::kSend) ++sends_to_[step.peer];
     }
-    std::sort(sends.begin(), sends.end());
-    for (const auto& [peer, node] : sends) {
-      const bool first = channels_.size() == info.first_channel || channels_.back().to != peer;
-      const uint32_t position = static_cast<uint32_t>(sends_.size());
-      if (first) channels_.push_back({.from = schedule.rank, .to = peer, .next = position, .end = position});
-      sends_.push_back(node);
-      ++channels_.back().end;
+    uint32_t end = static_cast<uint32_t>(sends_.size());
+    for (int peer = 0; peer < size_; ++peer) {
+      if (sends_to_[peer] == 0) continue;
+      const uint32_t begin = end;
+      end += std::exchange(sends_to_[peer], begin);
+      channels_.push_back({.from = schedule.rank, .to = peer, .next = begin, .end = end});
+    }
+    sends_.resize(end);
+    for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
+      const Step& step = schedule.steps[i];
+      if (step.kind == StepKind::kSend) sends_[sends_to_[step.peer]++] = info.first_node + i;
     }
   }
 
@@ -442,10 +457,11 @@ class Verifier {
   std::vector<Rank> ranks_;
   std::vector<Node> nodes_;  // and one more, to end the last one's successors
   std::vector<uint32_t> successors_;
-  std::vector<uint32_t> sources_;  // of each result: how many, and their first cells
-  std::vector<Value> values_;      // by cell
-  std::vector<Channel> channels_;  // by sender, then receiver
-  std::vector<uint32_t> sends_;    // by channel
+  std::vector<uint32_t> sources_;   // of each result: how many, and their first cells
+  std::vector<Value> values_;       // by cell
+  std::vector<Channel> channels_;   // by sender, then receiver
+  std::vector<uint32_t> sends_;     // by channel
+  std::vector<uint32_t> sends_to_;  // scratch, by peer
   std::vector<uint32_t> runnable_;
   std::vector<uint16_t> depths_;  // by node: messages on the longest way to it
   std::vector<uint64_t> news_;

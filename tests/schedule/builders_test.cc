@@ -1,0 +1,163 @@
+#include "src/schedule/builders.h"
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/schedule/schedules.h"
+
+namespace tutti {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BuildScheduleTest, EveryScheduleIsRightForOneTo64Ranks) {
+  for (int size = 1; size <= 64; ++size) {
+    for (const ScheduleKey& key : AllKeys(size)) {
+      const absl::Status status = VerifyKey(key);
+      EXPECT_TRUE(status.ok()) << ToString(key) << ": " << status;
+    }
+  }
+}
+
+TEST(BuildScheduleTest, EveryRootBroadcasts) {
+  for (int size = 1; size <= 17; ++size) {
+    for (int root = 0; root < size; ++root) {
+      const absl::Status status = VerifyKey({Collective::kBroadcast, Algorithm::kTree, size, 0, root});
+      EXPECT_TRUE(status.ok()) << size << " ranks, root " << root << ": " << status;
+    }
+  }
+}
+
+TEST(BuildScheduleTest, PairsSendAndReceive) {
+  const std::vector<Schedule> schedules = {Build({Collective::kSend, Algorithm::kPair, 4, 0, 2}, 0),
+                                           Build({Collective::kRecv, Algorithm::kPair, 4, 0, 3}, 1),
+                                           Build({Collective::kRecv, Algorithm::kPair, 4, 0, 0}, 2),
+                                           Build({Collective::kSend, Algorithm::kPair, 4, 0, 1}, 3)};
+  EXPECT_EQ(Verify(schedules), absl::OkStatus());
+}
+
+TEST(BuildScheduleTest, OneRankSendsNothing) {
+  for (const ScheduleKey& key : AllKeys(1)) {
+    ScheduleCounts counts;
+    ASSERT_EQ(VerifyKey(key, &counts), absl::OkStatus()) << ToString(key);
+    EXPECT_EQ(counts.messages_sent, 0u) << ToString(key);
+    EXPECT_EQ(counts.depth, 0u) << ToString(key);
+  }
+}
+
+struct Locked {
+  ScheduleKey key;
+  ScheduleCounts counts;  // messages, slices, peers, depth
+};
+
+// A change here is a change of what goes over the wire.
+TEST(BuildScheduleTest, CountsAreAsExpected) {
+  using enum Collective;
+  using enum Algorithm;
+  const Locked kLocked[] = {
+      // As many messages one after another as the largest offset has bits set: at most ceil(log2 n).
+      {{kAllReduce, kGather, 8}, {7, 7, 5, 3}},
+      {{kAllReduce, kGather, 5}, {4, 4, 4, 2}},
+      {{kAllReduce, kGather, 64}, {63, 63, 11, 6}},
+      {{kAllReduce, kDirect, 5}, {8, 8, 4, 2}},
+      {{kAllReduce, kDirect, 16}, {30, 30, 15, 2}},
+      {{kAllReduce, kDoubling, 8}, {3, 3, 3, 3}},
+      {{kAllReduce, kDoubling, 7}, {3, 3, 3, 4}},
+      {{kAllReduce, kDoubling, 64}, {6, 6, 6, 6}},
+      {{kAllReduce, kHalving, 8}, {6, 14, 3, 6}},
+      {{kAllReduce, kHalving, 7}, {5, 10, 3, 6}},
+      {{kAllReduce, kHalving, 64}, {12, 126, 6, 12}},
+      {{kReduceScatter, kHalving, 8}, {7, 7, 3, 3}},
+      {{kReduceScatter, kHalving, 64}, {63, 63, 6, 6}},
+      {{kReduceScatter, kDirect, 7}, {6, 6, 6, 1}},
+      {{kAllGather, kBruck, 8}, {7, 7, 5, 3}},
+      {{kAllGather, kDirect, 8}, {7, 7, 7, 1}},
+      {{kBroadcast, kTree, 8}, {3, 3, 3, 3}},
+      {{kBroadcast, kTree, 6}, {3, 3, 3, 2}},
+      {{kBarrier, kBruck, 8}, {3, 3, 5, 3}},
+      {{kBarrier, kBruck, 5}, {3, 3, 4, 3}},
+  };
+  for (const Locked& locked : kLocked) {
+    ScheduleCounts counts;
+    ASSERT_EQ(VerifyKey(locked.key, &counts), absl::OkStatus()) << ToString(locked.key);
+    EXPECT_EQ(counts.messages_sent, locked.counts.messages_sent) << ToString(locked.key);
+    EXPECT_EQ(counts.slices_sent, locked.counts.slices_sent) << ToString(locked.key);
+    EXPECT_EQ(counts.peers, locked.counts.peers) << ToString(locked.key);
+    EXPECT_EQ(counts.depth, locked.counts.depth) << ToString(locked.key);
+  }
+}
+
+TEST(BuildScheduleTest, DepthAndPeersGrowWithTheLogarithm) {
+  for (int size = 2; size <= 64; ++size) {
+    const uint32_t log = static_cast<uint32_t>(std::bit_width(static_cast<uint32_t>(size - 1)));
+    for (const ScheduleKey& key : AllKeys(size)) {
+      if (key.algorithm == Algorithm::kDirect) continue;
+      ScheduleCounts counts;
+      ASSERT_EQ(VerifyKey(key, &counts), absl::OkStatus()) << ToString(key);
+      EXPECT_LE(counts.depth, key.algorithm == Algorithm::kHalving ? 2 * log : log + 1) << ToString(key);
+      EXPECT_LE(counts.peers, 2 * log) << ToString(key);
+    }
+  }
+}
+
+TEST(BuildScheduleTest, LargeAllReducesMoveLittleMoreThanTheyMust) {
+  ScheduleCounts counts;
+  ASSERT_EQ(VerifyKey({Collective::kAllReduce, Algorithm::kHalving, 64}, &counts), absl::OkStatus());
+  EXPECT_EQ(counts.slices_sent, 2u * 63);  // of 64 slices
+  ASSERT_EQ(VerifyKey({Collective::kAllReduce, Algorithm::kDirect, 63}, &counts), absl::OkStatus());
+  EXPECT_EQ(counts.slices_sent, 2u * 62);  // of 63 slices
+}
+
+TEST(BuildScheduleTest, WideSchedulesHaveAccumulatorsToKeep) {
+  const Schedule wide =
+      Build({.collective = Collective::kAllReduce, .algorithm = Algorithm::kDoubling, .size = 4, .wide = true}, 1);
+  EXPECT_TRUE(wide.wide);
+  EXPECT_EQ(wide.steps.front().kind, StepKind::kCopy);  // widens the input
+  EXPECT_FALSE(wide.steps.front().final);
+  EXPECT_EQ(wide.steps.back().kind, StepKind::kCopy);  // rounds the result
+  EXPECT_TRUE(wide.steps.back().final);
+}
+
+TEST(BuildScheduleTest, ExistsForTheLargestSize) {
+  ScheduleKey key = {Collective::kReduceScatter, Algorithm::kHalving, kSizeMax, kSizeMax - 1};
+  key.wide = true;
+  const absl::StatusOr<Schedule> schedule = BuildSchedule(key);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_LT(schedule->planes.size() + kPlane, size_t{UINT16_MAX});
+}
+
+struct Refused {
+  ScheduleKey key;
+  const char* why;
+};
+
+TEST(BuildScheduleTest, RefusesWhatCannotBe) {
+  using enum Collective;
+  using enum Algorithm;
+  const Refused kRefused[] = {
+      {{kBroadcast, kHalving, 4}, "there is no broadcast by algorithm 'halving'"},
+      {{kAllReduce, kPair, 4}, "there is no all-reduce by algorithm 'pair'"},
+      {{kBarrier, kBruck, 0}, "size 0 is not within 1 and"},
+      {{kBarrier, kBruck, kSizeMax + 1}, "is not within 1 and"},
+      {{kBarrier, kBruck, 4, 4}, "rank 4 is not one of 4 ranks"},
+      {{kBarrier, kBruck, 4, -1}, "rank -1 is not one of 4 ranks"},
+      {{kBroadcast, kTree, 4, 0, 4}, "root 4 is not one of 4 ranks"},
+      {{kSend, kPair, 4, 0, -1}, "peer -1 is not one of 4 ranks"},
+      {{kRecv, kPair, 4, 2, 2}, "rank 2 is its own peer"},
+      {{kAllReduce, kDirect, kDirectSizeMax + 1}, "algorithm 'direct' is for at most 1024 ranks, not 1025"},
+      {{kAllReduce, kGather, kDirectSizeMax + 1}, "algorithm 'gather' is for at most 1024 ranks, not 1025"},
+      {{kAllReduce, kDirect, 4, 0, 0, /*wide=*/true}, "'direct' has no partial results"},
+      {{static_cast<Collective>(99), kTree, 4}, "there is no unknown"},
+  };
+  for (const Refused& refused : kRefused) {
+    const absl::Status status = BuildSchedule(refused.key).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << ToString(refused.key);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(refused.why));
+  }
+}
+
+}  // namespace
+}  // namespace tutti
