@@ -1,0 +1,163 @@
+#include "src/rendezvous/membership.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "src/base/status_macros.h"
+#include "src/rendezvous/membership_client.h"
+#include "src/rendezvous/membership_messages.h"
+#include "src/rendezvous/membership_server.h"
+
+namespace tutti {
+namespace {
+
+using Message = MembershipMessage;
+using Type = MembershipMessage::Type;
+
+// Beyond the deadline, for the server to say who is missing.
+constexpr absl::Duration kJoinGrace = absl::Seconds(1);
+constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
+// Of rank 0, with the ranks that have not left.
+constexpr absl::Duration kServerPatience = absl::Seconds(1);
+// Stands in the store before the reason if rank 0 cannot serve, in place of its address.
+constexpr absl::string_view kFailed = "failed: ";
+
+std::string KeyOf(const Identity& self) { return absl::StrCat("membership/", self.generation); }
+
+class MembershipImpl final : public Membership {
+ public:
+  explicit MembershipImpl(EventLoop& loop) : loop_(loop) {}
+  ~MembershipImpl() override;
+
+  absl::Status Serve(Store& store, const MembershipOptions& options);
+  absl::Status Connect(Store& store, const MembershipOptions& options, const Journal& journal,
+                       absl::AnyInvocable<void(absl::Status)> verdict);
+  void FailServer(absl::Status why) {
+    loop_.RunAndWait([&] {
+      if (server_ != nullptr) server_->Decide(std::move(why));
+    });
+  }
+
+  const std::vector<Member>& members() const override { return members_; }
+  void ReportPeerLost(int peer, absl::Status why) override {
+    Report({.type = Type::kPeerLost, .text = std::string(why.message()), .peer = peer});
+  }
+  void ReportMismatch(uint32_t sequence) override { Report({.type = Type::kMismatch, .sequence = sequence}); }
+  void ReportTimeout(uint32_t sequence, std::string detail) override {
+    Report({.type = Type::kTimeout, .text = std::move(detail), .sequence = sequence});
+  }
+  void ReportAbort(absl::Status why) override { Report({.type = Type::kAbort, .text = std::string(why.message())}); }
+
+ private:
+  void Report(Message message) {
+    loop_.Post([this, message = std::move(message)]() mutable { client_->Report(std::move(message)); });
+  }
+
+  EventLoop& loop_;
+  std::unique_ptr<MembershipServer> server_;  // rank 0's; on the loop
+  std::unique_ptr<MembershipClient> client_;  // on the loop
+  std::vector<Member> members_;
+};
+
+absl::Status MembershipImpl::Serve(Store& store, const MembershipOptions& options) {
+  absl::StatusOr<Fd> listener = Listen(options.listen, options.ports);
+  absl::StatusOr<SocketAddress> address = listener.ok() ? LocalAddress(listener->get()) : listener.status();
+  if (!address.ok()) {
+    return absl::Status(address.status().code(), absl::StrCat("the membership server of ", Describe(options.self),
+                                                              " cannot listen: ", address.status().message()));
+  }
+  loop_.RunAndWait([&] { server_ = std::make_unique<MembershipServer>(loop_, *std::move(listener), options); });
+  return store.Set(KeyOf(options.self), address->ToString());
+}
+
+absl::StatusOr<Fd> ConnectToServer(Store& store, const MembershipOptions& options) {
+  absl::StatusOr<std::string> published = store.Get(KeyOf(options.self), options.deadline);
+  if (!published.ok()) {
+    return absl::Status(published.status().code(),
+                        absl::StrCat("rank 0 has not opened the membership of job \"", options.self.job_id,
+                                     "\": is it started? ", published.status().message()));
+  }
+  absl::string_view text = *published;
+  if (absl::ConsumePrefix(&text, kFailed)) return absl::UnavailableError(text);
+  TUTTI_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(text));
+  absl::StatusOr<Fd> socket = ConnectAny({address}, options.deadline);
+  if (socket.ok()) return socket;
+  return absl::Status(socket.status().code(), absl::StrCat(Describe(options.self), " cannot reach the membership ",
+                                                           "server of rank 0: ", socket.status().message()));
+}
+
+absl::Status MembershipImpl::Connect(Store& store, const MembershipOptions& options, const Journal& journal,
+                                     absl::AnyInvocable<void(absl::Status)> verdict) {
+  TUTTI_ASSIGN_OR_RETURN(Fd socket, ConnectToServer(store, options));
+  // Shared, because the answer may come when nobody waits for it any more.
+  struct Answer {
+    absl::Notification come;
+    absl::StatusOr<std::vector<Member>> members = absl::UnknownError("");
+  };
+  const auto answer = std::make_shared<Answer>();
+  loop_.RunAndWait([&] {
+    client_ = std::make_unique<MembershipClient>(loop_, std::move(socket), options, journal,
+                                                 MembershipClient::Callbacks{
+                                                     .joined =
+                                                         [answer](absl::StatusOr<std::vector<Member>> members) {
+                                                           answer->members = std::move(members);
+                                                           answer->come.Notify();
+                                                         },
+                                                     .verdict = std::move(verdict),
+                                                 });
+  });
+  if (!answer->come.WaitForNotificationWithDeadline(options.deadline + kJoinGrace)) {
+    return absl::DeadlineExceededError(absl::StrCat(Describe(options.self), " has connected to the membership server ",
+                                                    "of rank 0, which does not answer: stopped, or not reachable any ",
+                                                    "more?"));
+  }
+  TUTTI_ASSIGN_OR_RETURN(members_, std::move(answer->members));
+  return absl::OkStatus();
+}
+
+// A server that fails before it has heard of this rank leaves the reason in the store.
+absl::Status Explain(Store& store, const Identity& self, absl::Status status) {
+  if (self.rank == 0 || !absl::IsUnavailable(status)) return status;
+  const absl::StatusOr<std::string> published = store.Get(KeyOf(self), absl::Now() + kJoinGrace);
+  absl::string_view text = published.ok() ? absl::string_view(*published) : "";
+  return absl::ConsumePrefix(&text, kFailed) ? absl::UnavailableError(text) : status;
+}
+
+MembershipImpl::~MembershipImpl() {
+  absl::Notification client_left, server_closed;
+  loop_.Post([&] {
+    if (client_ == nullptr) return client_left.Notify();
+    client_->Leave(kLeavePatience, [&] { client_left.Notify(); });
+  });
+  client_left.WaitForNotification();
+  loop_.Post([&] {
+    client_.reset();
+    if (server_ == nullptr) return server_closed.Notify();
+    server_->Close(kServerPatience, [&] { server_closed.Notify(); });
+  });
+  server_closed.WaitForNotification();
+  loop_.RunAndWait([&] { server_.reset(); });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Membership>> Membership::Join(EventLoop& loop, Store& store,
+                                                             const MembershipOptions& options, const Journal& journal,
+                                                             absl::AnyInvocable<void(absl::Status)> verdict) {
+  auto membership = std::make_unique<MembershipImpl>(loop);
+  absl::Status status;
+  if (options.self.rank == 0) status = membership->Serve(store, options);
+  if (status.ok()) status = membership->Connect(store, options, journal, std::move(verdict));
+  if (status.ok()) return membership;
+  if (options.self.rank != 0) return Explain(store, options.self, std::move(status));
+  // If the store fails as well, the others find out by their deadline.
+  store.Set(KeyOf(options.self), absl::StrCat(kFailed, status.message())).IgnoreError();
+  membership->FailServer(status);
+  return status;
+}
+
+}  // namespace tutti
