@@ -183,7 +183,7 @@ TEST(HelloTest, RandomChangesAreDecodedOrRefusedNeverWorse) {
   const std::string valid = Encode(hello);
   std::mt19937 random(20240607);
   int refused = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < 5000; ++round) {
     std::string text = valid;
     for (uint32_t change = random() % 4 + 1; change > 0; --change) {
       const size_t at = random() % text.size();
@@ -217,7 +217,7 @@ TEST(HelloTest, RandomChangesAreDecodedOrRefusedNeverWorse) {
     ExpectEqual(*again, *decoded);
   }
   EXPECT_GT(refused, 0);
-  EXPECT_LT(refused, 20'000);
+  EXPECT_LT(refused, 5000);
 }
 
 TEST(IdentityTest, IsDescribedByRankHostAndPid) {
