@@ -122,6 +122,7 @@ class FileStore : public RequestStore {
   // One attempt; nullopt if keys are missing.
   std::optional<Response> Try(const Request& request, bool last, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Close() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CatchUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Response ApplyAndRecord(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Grown() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,23 +140,21 @@ class FileStore : public RequestStore {
 FileStore::~FileStore() {
   if (getpid() != pid_) return;  // a forked child's copy
   absl::MutexLock lock(&mutex_);
-  absl::Status status = file_.Lock(absl::Now() + kCloseTimeout);
-  int64_t end = 0;
-  if (status.ok()) {
-    const absl::StatusOr<std::vector<Opener>> openers = ReadOpeners(file_, end);
-    status = openers.status();
-    if (status.ok()) {
-      const bool others = std::any_of(openers->begin(), openers->end(), [&](const Opener& opener) {
-        return opener.life == Opener::Life::kAlive && opener.identity.rank != self_.rank;
-      });
-      if (others) {
-        status = file_.AppendRecord(end, ClosedRecord(self_.rank));
-      } else {
-        file_.Remove();
-      }
-    }
+  if (const absl::Status status = Close(); !status.ok()) {
+    TUTTI_LOG_WARNING("{}: not closed properly: {}", Describe(), status.ToString());
   }
-  if (!status.ok()) TUTTI_LOG_WARNING("{}: not closed properly: {}", Describe(), std::string(status.message()));
+}
+
+absl::Status FileStore::Close() {
+  TUTTI_RETURN_IF_ERROR(file_.Lock(absl::Now() + kCloseTimeout));
+  int64_t end = 0;
+  TUTTI_ASSIGN_OR_RETURN(const std::vector<Opener> openers, ReadOpeners(file_, end));
+  const bool others = std::any_of(openers.begin(), openers.end(), [this](const Opener& opener) {
+    return opener.life == Opener::Life::kAlive && opener.identity.rank != self_.rank;
+  });
+  if (others) return file_.AppendRecord(end, ClosedRecord(self_.rank));
+  file_.Remove();
+  return absl::OkStatus();
 }
 
 void FileStore::Forget() {
@@ -189,8 +188,9 @@ std::optional<Response> FileStore::Try(const Request& request, bool last, absl::
   if (file_.Removed()) {
     return Response{.status = absl::UnavailableError("someone has removed the file"), .values = {}};
   }
-  if (absl::Status status = file_.Lock(deadline); !status.ok())
+  if (absl::Status status = file_.Lock(deadline); !status.ok()) {
     return Response{.status = std::move(status), .values = {}};
+  }
   std::optional<Response> response;
   if (absl::Status status = CatchUp(); !status.ok()) {
     response = Response{.status = std::move(status), .values = {}};

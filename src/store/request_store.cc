@@ -31,7 +31,8 @@ absl::StatusOr<Response> RequestStore::Call(Request request, absl::Time deadline
   }
   std::string context = absl::StrCat(Describe(), ": ", VerbName(verb), ": ");
   if (absl::IsDeadlineExceeded(status)) {
-    absl::StrAppend(&context, "deadline exceeded after ", absl::FormatDuration(absl::Now() - begin), ": ");
+    absl::StrAppend(&context, "deadline exceeded after ",
+                    absl::FormatDuration(absl::Trunc(absl::Now() - begin, absl::Milliseconds(1))), ": ");
   }
   return absl::Status(status.code(), absl::StrCat(context, status.message()));
 }

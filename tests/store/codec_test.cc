@@ -12,7 +12,6 @@
 namespace tutti {
 namespace {
 
-using testing::HasSubstr;
 using enum absl::StatusCode;
 
 const std::string kBinary("\0\xff\n", 3);
@@ -129,7 +128,9 @@ TEST(CodecTest, RandomAndDamagedBytesAreTakenOrRefusedButNeverMore) {
   std::mt19937 random(seed);
   const auto feed = [](const std::string& bytes) {
     const auto call = DecodeStoreCall(bytes);
-    if (call.ok()) EXPECT_THAT(CheckRequest(call->request), IsOk());
+    if (call.ok()) {
+      EXPECT_THAT(CheckRequest(call->request), IsOk());
+    }
     DecodeStoreAnswer(bytes).status().IgnoreError();
   };
   for (int i = 0; i < 5000; ++i) {

@@ -3,6 +3,7 @@
 #ifndef TUTTI_TESTS_STORE_STORE_TEST_UTIL_H_
 #define TUTTI_TESTS_STORE_STORE_TEST_UTIL_H_
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
