@@ -29,13 +29,13 @@ namespace tutti {
 // One tensor of the model. All ranks register the same parameters in the same order.
 struct Parameter {
   std::string name;  // unique and not empty; it is what errors and reports say
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape = {};
   DataType type = DataType::kFloat32;  // floating point
   // Where the parameter itself lies, if known: two parameters whose storage overlaps (tied weights) are refused by
   // name, because their gradients belong together. Null: not checked. Never read or written.
   const void* storage = nullptr;
   // In elements; empty: dense, row-major. Anything else that is not dense is refused: gradients are dense.
-  std::vector<int64_t> strides;
+  std::vector<int64_t> strides = {};
 };
 
 // By what the sum of all gradients is divided. W ranks, A micro-batches in this window, g[r][a] the gradient of
@@ -73,7 +73,7 @@ struct WindowOptions {
   // differ) and kWeighted (by name). It is not noticed with kMeanOverRanks and kSum, whose results do not depend on it.
   int micro_batches = 1;
   // kWeighted only: one weight per micro-batch, finite and not negative.
-  std::vector<double> weights;
+  std::vector<double> weights = {};
 };
 
 struct BucketReport {
@@ -112,8 +112,9 @@ struct StepReport {
 class GradientBucketer {
  public:
   // A collective: compares the parameters and options of all ranks. A difference is kInvalidArgument on every rank and
-  // names the ranks, the parameter and both sides; it does not harm the group. So is what one rank alone cannot accept:
-  // every rank gets that error. Different names alone are only logged, unless a name has another place on another rank.
+  // names the ranks, the parameter and both sides; it does not harm the group. A rank that
+  // cannot take part (a parameter that is refused, no memory) fails all ranks with its reason. Different names alone
+  // are only logged, unless a name has another place on another rank.
   static absl::StatusOr<std::unique_ptr<GradientBucketer>> Create(ProcessGroup& group,
                                                                   std::vector<Parameter> parameters,
                                                                   const BucketerOptions& options = {});
@@ -122,9 +123,9 @@ class GradientBucketer {
   GradientBucketer& operator=(const GradientBucketer&) = delete;
 
   // The gradient of a parameter, by its position at registration. Contiguous, valid as long as the bucketer, and always
-  // at the same address; empty if there is no such parameter. BeginWindow sets it to zero if the previous window reduced
-  // it; backward adds to it, in every micro-batch; after Finish it holds the result. Must not be touched between
-  // MarkReady of the last micro-batch and Finish.
+  // at the same address; empty if there is no such parameter. BeginWindow sets it to zero if the previous window
+  // reduced it; backward adds to it, in every micro-batch; after Finish it holds the result. Must not be touched
+  // between MarkReady of the last micro-batch and Finish.
   virtual Tensor gradient(int parameter) const = 0;
 
   virtual absl::Status BeginWindow(const WindowOptions& options = {}) = 0;

@@ -1,7 +1,6 @@
 #include "src/ddp/plan_agreement.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,29 +17,40 @@ constexpr size_t kMaxDescriptionBytes = size_t{64} << 20;
 constexpr size_t kMaxGroups = 8;
 
 struct Digest {
-  uint64_t hash;
-  uint64_t bytes;
-  friend bool operator==(const Digest&, const Digest&) = default;
+  uint64_t everything;
+  uint64_t without_names;
+  uint64_t bytes;  // of the description
 };
-static_assert(sizeof(Digest) == 2 * sizeof(uint64_t));
+constexpr size_t kDigestWords = sizeof(Digest) / sizeof(uint64_t);
 
 // FNV-1a: the same on every machine, and collisions are accidents of 1 in 2^64.
-Digest DigestOf(absl::string_view text) {
+uint64_t Hash(absl::string_view text) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
-  return {hash, text.size()};
+  return hash;
 }
 
+Digest DigestOf(const ModelDescription& description, absl::string_view text) {
+  ModelDescription nameless = description;
+  for (auto& parameter : nameless.parameters) parameter.first.clear();
+  return {.everything = Hash(text), .without_names = Hash(Encode(nameless)), .bytes = text.size()};
+}
+
+// Ranks that differ in more than names are told apart by that alone: names of their own on every rank must not hide it.
 std::vector<AgreeingRanks> GroupByDigest(const std::vector<Digest>& digests) {
+  const bool only_names = std::all_of(digests.begin(), digests.end(), [&](const Digest& digest) {
+    return digest.without_names == digests[0].without_names;
+  });
+  auto key = [&](int rank) { return only_names ? digests[rank].everything : digests[rank].without_names; };
   std::vector<AgreeingRanks> groups;
-  for (size_t rank = 0; rank < digests.size(); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(digests.size()); ++rank) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const AgreeingRanks& candidate) {
-      return digests[candidate.ranks.front()] == digests[rank];
+      return key(candidate.ranks.front()) == key(rank);
     });
     if (group != groups.end()) {
-      group->ranks.push_back(static_cast<int>(rank));
+      group->ranks.push_back(rank);
     } else if (groups.size() < kMaxGroups) {
-      groups.push_back({.ranks = {static_cast<int>(rank)}, .description = {}});
+      groups.push_back({.ranks = {rank}, .description = {}});
     }
   }
   return groups;
@@ -50,12 +60,12 @@ std::vector<AgreeingRanks> GroupByDigest(const std::vector<Digest>& digests) {
 
 absl::Status AgreeOnModel(ProcessGroup& group, const ModelDescription& description, absl::Duration timeout) {
   const std::string text = Encode(description);
-  const Digest mine = DigestOf(text);
+  const Digest mine = DigestOf(description, text);
   std::vector<Digest> digests(group.size());
-  TUTTI_RETURN_IF_ERROR(group
-                            .AllGather({&mine, 2, DataType::kUInt64},
-                                       {digests.data(), 2 * digests.size(), DataType::kUInt64}, {.timeout = timeout})
-                            .Wait());
+  Work gather =
+      group.AllGather({&mine, kDigestWords, DataType::kUInt64},
+                      {digests.data(), kDigestWords * digests.size(), DataType::kUInt64}, {.timeout = timeout});
+  TUTTI_RETURN_IF_ERROR(gather.Wait());
   std::vector<AgreeingRanks> groups = GroupByDigest(digests);
   if (groups.size() == 1) return description.usable;
 

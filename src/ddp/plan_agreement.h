@@ -11,7 +11,7 @@
 namespace tutti {
 
 // A collective, with the same outcome on every rank: OK, or what differs, or why some rank cannot take part. One
-// all-gather of 16 bytes if all is well; only ranks that differ send their descriptions. If nothing but names differs,
+// all-gather of 24 bytes if all is well; only ranks that differ send their descriptions. If nothing but names differs,
 // rank 0 logs a warning. `timeout` is that of each operation; zero: the group's.
 absl::Status AgreeOnModel(ProcessGroup& group, const ModelDescription& description, absl::Duration timeout);
 
