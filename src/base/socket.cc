@@ -81,9 +81,10 @@ absl::StatusOr<Fd> Listen(const SocketAddress& address, PortRange range) {
 absl::StatusOr<SocketAddress> LocalAddress(int fd) { return NameOf(fd, ::getsockname, "getsockname"); }
 absl::StatusOr<SocketAddress> PeerAddress(int fd) { return NameOf(fd, ::getpeername, "getpeername"); }
 
-absl::StatusOr<Fd> StartConnect(const SocketAddress& to, const SocketAddress& source) {
+absl::StatusOr<Fd> StartConnect(const SocketAddress& to, const SocketAddress& source, absl::string_view congestion) {
   TUTTI_ASSIGN_OR_RETURN(Fd fd, TcpSocket(to.family()));
   SetOption(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (!congestion.empty()) ::setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, congestion.data(), congestion.size());
   if (source.family() != AF_UNSPEC) {
     // The port is chosen by connect, which knows the other end: bind alone would run out of ports sooner.
     if (source.port() == 0) SetOption(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);

@@ -54,8 +54,10 @@ absl::StatusOr<SocketAddress> LocalAddress(int fd);
 absl::StatusOr<SocketAddress> PeerAddress(int fd);
 
 // Begins to connect; writable when decided, then FinishConnect tells. `source`, if its family is not AF_UNSPEC, is
-// bound first. TCP_NODELAY is set.
-absl::StatusOr<Fd> StartConnect(const SocketAddress& to, const SocketAddress& source = {});
+// bound first. TCP_NODELAY is set. `congestion`, if not empty, is the socket's TCP_CONGESTION where the system allows
+// it.
+absl::StatusOr<Fd> StartConnect(const SocketAddress& to, const SocketAddress& source = {},
+                                absl::string_view congestion = {});
 absl::Status FinishConnect(int fd, const SocketAddress& to);
 // Connects to the first of the addresses that answers, trying all of them again until the deadline (refusals too: the
 // listener may come later). kUnavailable or kDeadlineExceeded lists each address with its reason: "refused (nobody

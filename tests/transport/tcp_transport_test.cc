@@ -35,7 +35,7 @@ using ::testing::StartsWith;
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TransportConformance,
                          ::testing::Values(TransportUnderTest{"Loopback", [](int size) { return MakeTcpGroup(size); },
-                                                              64 << 20}),
+                                                              40 << 20}),
                          TransportName);
 
 std::set<int> OpenDescriptors() {

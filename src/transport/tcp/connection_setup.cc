@@ -119,7 +119,7 @@ absl::Status ConnectionSetup::Add(Handshake handshake, absl::Time deadline, Targ
 absl::Status ConnectionSetup::Connect(const Target& target, absl::Time deadline) {
   const SocketAddress& to = addresses_[target.peer];
   const SocketAddress source = source_.family() == to.family() ? source_ : SocketAddress();
-  TUTTI_ASSIGN_OR_RETURN(Fd socket, StartConnect(to, source));
+  TUTTI_ASSIGN_OR_RETURN(Fd socket, StartConnect(to, source, congestion_.For(target.peer)));
   return Add(Handshake::Call(std::move(socket), to, HelloFor(target.channel)), deadline, target);
 }
 

@@ -16,6 +16,7 @@
 #include "src/base/fd.h"
 #include "src/base/socket.h"
 #include "src/identity/hello.h"
+#include "src/transport/tcp/congestion.h"
 #include "src/transport/tcp/event_set.h"
 #include "src/transport/tcp/handshake.h"
 #include "src/transport/tcp/tcp_transport.h"
@@ -38,9 +39,14 @@ class ConnectionSetup {
   };
 
   // Uses ids from `first_id` on. All references outlive the object.
-  ConnectionSetup(const TcpOptions& options, const std::vector<SocketAddress>& addresses, EventSet& events,
-                  uint64_t first_id)
-      : options_(options), addresses_(addresses), events_(events), listener_id_(first_id), next_id_(first_id + 1) {}
+  ConnectionSetup(const TcpOptions& options, const std::vector<SocketAddress>& addresses, const Congestion& congestion,
+                  EventSet& events, uint64_t first_id)
+      : options_(options),
+        addresses_(addresses),
+        congestion_(congestion),
+        events_(events),
+        listener_id_(first_id),
+        next_id_(first_id + 1) {}
   absl::Status Start();
 
   // Connects to the peer: from the next Advance on.
@@ -83,6 +89,7 @@ class ConnectionSetup {
 
   const TcpOptions& options_;
   const std::vector<SocketAddress>& addresses_;
+  const Congestion& congestion_;
   EventSet& events_;
   const uint64_t listener_id_;
   SocketAddress source_;  // of our calls; AF_UNSPEC if the listener is not bound to one address

@@ -1,17 +1,10 @@
 #include "src/transport/tcp/tcp_endpoint.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "src/base/log.h"
 #include "src/base/status_macros.h"
 
 namespace tutti {
@@ -22,7 +15,7 @@ constexpr size_t kDirectLinks = 4;
 // Otherwise unneeded looks at the edges, for callers that this rank has no use for yet: one in so many Polls.
 constexpr uint64_t kPollsPerLook = 256;
 
-constexpr char kLoopbackCongestion[] = "reno";
+constexpr char kClosed[] = "it closed the connection";
 
 }  // namespace
 
@@ -57,7 +50,9 @@ TcpEndpoint::TcpEndpoint(TcpOptions options, std::vector<SocketAddress> addresse
       addresses_(std::move(addresses)),
       events_(std::move(events)),
       links_(options_.ranks.size() * kChannelCount),
-      setup_(options_, addresses_, events_, /*first_id=*/links_.size()) {
+      congestion_(options_, addresses_),
+      setup_(options_, addresses_, congestion_, events_, /*first_id=*/links_.size()) {
+  if (options_.listener.valid()) congestion_.PrepareListener(options_.listener.get());
   for (Link& each : links_) {
     const auto index = id(each);
     each.peer = static_cast<int>(index / kChannelCount);
@@ -71,8 +66,6 @@ void TcpEndpoint::Send(int peer, Channel channel, const MessageTag& tag, const v
   Link& to = link(peer, channel);
   if (to.state == Link::State::kLost) return;
   to.queue.Push(tag, data, bytes, cookie);
-  // The socket is not read, so that its end shows only as an edge.
-  if (to.receiver.expected() == 0) look_for_edges_ = true;
   Activate(to);
 }
 
@@ -97,10 +90,7 @@ void TcpEndpoint::Activate(Link& link) {
 
 bool TcpEndpoint::Poll(MessageSink& sink) {
   const bool direct = active_.size() <= kDirectLinks;
-  if (!direct || wanted_count_ > 0 || look_for_edges_ || ++polls_ % kPollsPerLook == 0) {
-    look_for_edges_ = false;
-    CollectEdges(absl::ZeroDuration());
-  }
+  if (!direct || wanted_count_ > 0 || ++polls_ % kPollsPerLook == 0) CollectEdges(absl::ZeroDuration());
   bool moved = setup_.Advance(*this);
   // By index: the sink may activate links.
   for (size_t i = 0; i < active_.size(); ++i) {
@@ -111,6 +101,7 @@ bool TcpEndpoint::Poll(MessageSink& sink) {
     if (direct) active_[i]->readable = true;
     moved |= Receive(*active_[i], sink);
   }
+  if (wrote_blindly_) CheckBlindWrites();
   if (!lost_.empty()) moved |= ReportLost(sink);
   DropIdle();
   return moved;
@@ -119,13 +110,23 @@ bool TcpEndpoint::Poll(MessageSink& sink) {
 bool TcpEndpoint::Flush(Link& link, MessageSink& sink) {
   if (link.state != Link::State::kOpen || link.queue.empty()) return false;
   if (link.ended && link.receiver.expected() == 0) {
-    LoseLink(link, absl::UnavailableError("it closed the connection"));
+    LoseLink(link, absl::UnavailableError(kClosed));
     return true;
   }
   if (!link.writable) return false;
   const absl::StatusOr<bool> moved = link.queue.Flush(link.socket.get(), link.writable, sink);
   if (!moved.ok()) LoseLink(link, moved.status());
+  if (link.receiver.expected() == 0) wrote_blindly_ = link.wrote_blindly = true;
   return !moved.ok() || *moved;
+}
+
+// A socket that is not read shows its end as an edge only. We look after the write, off the path of the message.
+void TcpEndpoint::CheckBlindWrites() {
+  CollectEdges(absl::ZeroDuration());
+  wrote_blindly_ = false;
+  for (Link* link : active_) {
+    if (std::exchange(link->wrote_blindly, false) && link->ended) LoseLink(*link, absl::UnavailableError(kClosed));
+  }
 }
 
 bool TcpEndpoint::Receive(Link& link, MessageSink& sink) {
@@ -195,7 +196,7 @@ void TcpEndpoint::Connected(int peer, Channel channel, Fd socket) {
   if (opened.state == Link::State::kLost) return;
   opened.state = Link::State::kOpen;
   opened.socket = std::move(socket);
-  ChooseCongestion(opened);
+  if (peer < rank()) congestion_.Apply(opened.socket.get(), peer);
   events_.Rename(opened.socket.get(), id(opened));
   opened.readable = opened.writable = true;
 }
@@ -230,31 +231,9 @@ bool TcpEndpoint::ReportLost(MessageSink& sink) {
   return true;
 }
 
-// Loopback, or an address that both ends share: such packets never leave the host.
-bool TcpEndpoint::OnOwnHost(int peer) const {
-  return addresses_[peer].IsLoopback() || addresses_[peer].Host() == addresses_[rank()].Host();
-}
-
-void TcpEndpoint::ChooseCongestion(const Link& link) {
-  std::string name = options_.congestion;
-  if (name.empty() && OnOwnHost(link.peer)) name = kLoopbackCongestion;
-  if (name.empty()) return;
-  if (::setsockopt(link.socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) != 0) {
-    TUTTI_LOG_DEBUG("tcp: congestion control \"{}\" to rank {} is not available, the system's is used: {}", name,
-                    link.peer, std::generic_category().message(errno));
-  }
-}
-
 std::string TcpEndpoint::Describe() const {
-  std::string congestion = absl::StrCat(options_.congestion, " (asked for)");
-  if (options_.congestion.empty()) {
-    int own_host = 0;
-    for (int peer = 0; peer < size(); ++peer) own_host += peer != rank() && OnOwnHost(peer);
-    congestion = absl::StrCat(kLoopbackCongestion, " to ", own_host, " peers, the system's to ", size() - 1 - own_host,
-                              " (on one host pacing only slows down)");
-  }
   return absl::StrCat("transport = tcp (its endpoint was made)\ntcp address = ", options_.ranks[rank()].address,
-                      " (its listener)\ntcp congestion control = ", congestion,
+                      " (its listener)\ntcp congestion control = ", congestion_.Describe(),
                       "\ntcp connect timeout = ", absl::FormatDuration(options_.connect_timeout), " (set)\n");
 }
 

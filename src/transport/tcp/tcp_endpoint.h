@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "src/base/fd.h"
 #include "src/base/socket.h"
+#include "src/transport/tcp/congestion.h"
 #include "src/transport/tcp/connection_setup.h"
 #include "src/transport/tcp/event_set.h"
 #include "src/transport/tcp/receiver.h"
@@ -61,6 +62,8 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
     bool writable = false;
     bool ended = false;  // the peer has closed, or the connection is broken; what it sent before can still be read
 
+    bool wrote_blindly = false;  // in this Poll, while nothing was expected
+
     Fd socket = {};
     SendQueue queue = {};
     Receiver receiver = {};
@@ -75,8 +78,6 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
 
   Link& link(int peer, Channel channel) { return links_[peer * kChannelCount + static_cast<int>(channel)]; }
   uint64_t id(const Link& link) const { return &link - links_.data(); }
-  bool OnOwnHost(int peer) const;
-  void ChooseCongestion(const Link& link);
 
   void Activate(Link& link);
   void DropIdle();
@@ -84,6 +85,7 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
   bool HasWork() const;
   bool Flush(Link& link, MessageSink& sink);
   bool Receive(Link& link, MessageSink& sink);
+  void CheckBlindWrites();
   void LoseLink(const Link& link, const absl::Status& why);
   void LosePeer(int peer, absl::Status why);
   bool ReportLost(MessageSink& sink);
@@ -92,12 +94,13 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
   const std::vector<SocketAddress> addresses_;  // of the ranks' listeners
   EventSet events_;
   std::vector<Link> links_;
+  Congestion congestion_;
   ConnectionSetup setup_;
 
-  std::vector<Link*> active_;    // that send or expect something
-  size_t wanted_count_ = 0;      // of the active links, those on their way
-  bool look_for_edges_ = false;  // in the next Poll
-  bool woken_ = false;           // since the last Sleep
+  std::vector<Link*> active_;   // that send or expect something
+  size_t wanted_count_ = 0;     // of the active links, those on their way
+  bool wrote_blindly_ = false;  // so did a link, in this Poll
+  bool woken_ = false;          // since the last Sleep
   uint64_t polls_ = 0;
   std::vector<std::pair<int, absl::Status>> lost_;  // to report
 };
