@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "src/base/socket.h"
 #include "src/base/status_macros.h"
 #include "src/base/system_error.h"
