@@ -22,7 +22,9 @@ TEST(Layout, SlicesCoverEverySegmentOnceAndInOrder) {
     for (uint64_t segment = 0; segment < layout.segments(); ++segment) {
       for (uint32_t slice = 0; slice < schedule.slices; ++slice) {
         const Layout::Range range = layout.Locate({kInput, slice, 1}, segment, nullptr);
-        if (range.count > 0) ASSERT_EQ(range.data, next);
+        if (range.count > 0) {
+          ASSERT_EQ(range.data, next);
+        }
         ASSERT_EQ(range.bytes, range.count * 4);
         next += range.bytes;
       }
