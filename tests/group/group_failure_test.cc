@@ -103,8 +103,9 @@ TEST_P(GroupFailure, DestructionCancelsWhatIsInFlight) {
   EXPECT_EQ(work.Wait().code(), absl::StatusCode::kCancelled);
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, GroupFailure, testing::Values(Wire::kSim, Wire::kTcp),
-                         [](const auto& info) { return Name(info.param); });
+std::string WireName(const testing::TestParamInfo<Wire>& wire) { return Name(wire.param); }
+
+INSTANTIATE_TEST_SUITE_P(Wires, GroupFailure, testing::Values(Wire::kSim, Wire::kTcp), WireName);
 
 TEST(VerdictRelay, KeepsAnEarlyVerdictForTheEngine) {
   HostGroupParts parts;

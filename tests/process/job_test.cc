@@ -147,13 +147,15 @@ TEST_P(JobMismatch, EndsAllRanksWithinTwoSecondsNamingBothSides) {
   ExpectOneVerdict(lines);
 }
 
+std::string KindName(const testing::TestParamInfo<MismatchCase>& mismatch) { return mismatch.param.kind; }
+
 INSTANTIATE_TEST_SUITE_P(Kinds, JobMismatch,
                          testing::Values(MismatchCase{"count", "409598", "409600"},
                                          MismatchCase{"type", "int32", "float32"}, MismatchCase{"op", "max", "sum"},
                                          MismatchCase{"root", "from rank 1", "from rank 0"},
                                          MismatchCase{"order", "barrier", "all-reduce"},
                                          MismatchCase{"divisor", "2", "4"}),
-                         [](const auto& info) { return info.param.kind; });
+                         KindName);
 
 }  // namespace
 }  // namespace tutti

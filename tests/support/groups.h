@@ -29,7 +29,7 @@ struct TestGroups {
 };
 
 struct TestGroupOptions {
-  EngineOptions engine;
+  EngineOptions engine = {};
   absl::Duration timeout = absl::Seconds(60);
   uint64_t seed = 1;
 };
