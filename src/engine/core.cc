@@ -243,7 +243,7 @@ MessageSink::Delivery Core::Arrived(int peer, Channel channel, const MessageTag&
   if (tag.sequence < operation->sequence || tag.fingerprint != operation->fingerprint) {
     Report({.kind = Trouble::Kind::kMismatch,
             .peer = peer,
-            .sequence = channel == Channel::kCollective ? operation->sequence : 0,
+            .sequence = channel == Channel::kCollective ? tag.sequence : 0,
             .status = absl::FailedPreconditionError(absl::StrCat(
                 "rank ", peer, " called something else than this rank (rank ", endpoint_->rank(), "), which called ",
                 ToString(operation->descriptor), " as operation ", operation->sequence))});

@@ -14,7 +14,7 @@ namespace tutti {
 
 struct TcpStoreServerOptions {
   absl::Duration hello_timeout = absl::Seconds(10);       // for a connection to say who it is
-  absl::Duration leave_timeout = absl::Seconds(5);        // for clients to say goodbye when the server ends
+  absl::Duration leave_timeout = absl::Seconds(1);        // for clients to say goodbye when the server ends
   absl::Duration accept_pause = absl::Milliseconds(100);  // after accepting has failed
   size_t capacity_bytes = size_t{1} << 30;
 };

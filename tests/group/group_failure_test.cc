@@ -40,7 +40,7 @@ TEST_P(GroupFailure, AnotherCollectiveIsAMismatch) {
     std::vector<float> data(8);
     statuses[static_cast<size_t>(rank)] =
         rank == 0 ? groups[rank].AllReduce(absl::MakeSpan(data)).Wait()
-                  : groups[rank].AllGather(absl::MakeConstSpan(data).first(4), absl::MakeSpan(data)).Wait();
+                  : groups[rank].AllGather(absl::MakeConstSpan(data).last(4), absl::MakeSpan(data)).Wait();
   });
   for (const absl::Status& status : statuses) EXPECT_FALSE(status.ok());
 }

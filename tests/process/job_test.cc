@@ -65,7 +65,7 @@ class Job : public testing::Test {
   // Runs the scenario on `ranks` ranks to its end, and checks that nothing is left.
   Launcher::End Run(int ranks, const std::string& scenario) {
     const int files = SharedMemoryFiles();
-    Launcher launcher({"-n", absl::StrCat(ranks), RANK_PROGRAM, scenario});
+    Launcher launcher({"-n", absl::StrCat(ranks), "--grace", "1", RANK_PROGRAM, scenario});
     Launcher::End end = launcher.Wait();
     launcher.WaitForAll();
     EXPECT_THAT(launcher.Processes(), testing::IsEmpty());

@@ -1,6 +1,6 @@
 // One rank of the jobs in job_test.cc: does what its scenario says, and prints one line,
 //   status <code> after <seconds> s: <message>
-// Exits with 0 when it came to that line.
+// Exits with 0 if that is OK, else with 1.
 
 #include <signal.h>
 #include <unistd.h>
@@ -99,7 +99,11 @@ Outcome RunScenario(ProcessGroup& group, const std::string& scenario) {
   }
   if (scenario == "abort") {
     if (group.rank() == 1) group.Abort(absl::InternalError("loss is NaN"));
-    return Timed([&] { return group.Barrier().Wait(); });
+    return Timed([&] {
+      absl::Status status;
+      while (status.ok()) status = group.Barrier().Wait();
+      return status;
+    });
   }
   if (scenario == "leave") {
     if (group.rank() == 1) return {absl::OkStatus(), absl::ZeroDuration()};
@@ -114,12 +118,10 @@ Outcome RunScenario(ProcessGroup& group, const std::string& scenario) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  Outcome outcome;
-  {
-    absl::StatusOr<std::unique_ptr<ProcessGroup>> group = ProcessGroup::Create();
-    outcome = group.ok() ? RunScenario(**group, argv[1]) : Outcome{group.status(), absl::ZeroDuration()};
-  }
+  absl::StatusOr<std::unique_ptr<ProcessGroup>> group = ProcessGroup::Create();
+  const Outcome outcome = group.ok() ? RunScenario(**group, argv[1]) : Outcome{group.status(), absl::ZeroDuration()};
   std::printf("status %s after %.3f s: %s\n", absl::StatusCodeToString(outcome.status.code()).c_str(),
               absl::ToDoubleSeconds(outcome.elapsed), std::string(outcome.status.message()).c_str());
-  return 0;
+  std::fflush(stdout);
+  return outcome.status.ok() ? 0 : 1;
 }
