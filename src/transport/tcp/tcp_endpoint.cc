@@ -116,8 +116,9 @@ bool TcpEndpoint::Flush(Link& link, MessageSink& sink) {
   if (!link.writable) return false;
   const absl::StatusOr<bool> moved = link.queue.Flush(link.socket.get(), link.writable, sink);
   if (!moved.ok()) LoseLink(link, moved.status());
+  if (!moved.ok() || !*moved) return !moved.ok();
   if (link.receiver.expected() == 0) wrote_blindly_ = link.wrote_blindly = true;
-  return !moved.ok() || *moved;
+  return true;
 }
 
 // A socket that is not read shows its end as an edge only. We look after the write, off the path of the message.

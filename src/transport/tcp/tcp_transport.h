@@ -27,7 +27,8 @@ struct TcpOptions {
   // TCP_CONGESTION of every data socket; empty: "reno" between addresses of one host, where pacing only slows down, and
   // the system's default otherwise.
   std::string congestion;
-  // Bounds one connection's set-up, from first use to the exchange of hellos.
+  // Bounds one connection's set-up, from first use to the exchange of hellos. The calling side reports it: the other
+  // cannot tell a caller that is kept away from one that is merely late.
   absl::Duration connect_timeout = absl::Minutes(5);
 };
 
