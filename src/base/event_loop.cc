@@ -192,12 +192,13 @@ void EpollLoop::RunEvents() {
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), WaitMilliseconds());
   assert(count >= 0 || errno == EINTR);
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.u64 == kWakeSerial) {
+    const uint64_t serial = events[i].data.u64;  // a copy: the struct is packed, so that nothing may refer into it
+    if (serial == kWakeSerial) {
       eventfd_t value;
       ::eventfd_read(wake_.get(), &value);
       continue;
     }
-    auto found = watches_.find(events[i].data.u64);
+    auto found = watches_.find(serial);
     if (found == watches_.end()) continue;
     const std::shared_ptr<Callback> callback = found->second;
     (*callback)(events[i].events);
