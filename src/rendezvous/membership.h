@@ -62,7 +62,8 @@ class Membership {
  public:
   // A collective: returns when all ranks have joined. The server's address goes through `store`. Errors, on every rank
   // that is concerned: a rank taken twice (named on both sides), another world size, job, version or configuration; at
-  // the deadline the missing ranks, with the hosts of those present.
+  // the deadline the missing ranks, with the hosts of those present and the processes that were refused. The earliest
+  // deadline of those present counts: without that rank the others cannot go on either. Not from the loop's thread.
   //
   // `journal` is consulted on the loop's thread, and `verdict` called on it at most once, until the destructor returns.
   static absl::StatusOr<std::unique_ptr<Membership>> Join(EventLoop& loop, Store& store,
@@ -80,7 +81,7 @@ class Membership {
   // server is gone), the reporter goes by its own observation.
   virtual void ReportPeerLost(int peer, absl::Status why) = 0;
   virtual void ReportMismatch(uint32_t sequence) = 0;
-  // `detail` is the local view: operation, sequence, elapsed time.
+  // `detail` is the local view: operation, sequence, elapsed time. 0: no collective, so that nobody can be asked for it.
   virtual void ReportTimeout(uint32_t sequence, std::string detail) = 0;
   virtual void ReportAbort(absl::Status why) = 0;
 
