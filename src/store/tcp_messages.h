@@ -23,8 +23,8 @@ namespace tutti {
 inline constexpr absl::string_view kStorePurpose = "store";
 
 // For a peer whose hello has been accepted.
-inline constexpr FrameConnection::Limits kStoreLimits = {.frame_bytes = kEncodedBytesMax + 64,
-                                                         .backlog_bytes = size_t{1} << 30};
+inline constexpr FrameConnection::Limits kStoreFrameLimits = {.frame_bytes = kEncodedBytesMax + 64,
+                                                              .backlog_bytes = size_t{1} << 30};
 
 struct StoreCall {
   uint64_t id = 0;

@@ -21,7 +21,7 @@ constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
 
 constexpr FrameConnection::Limits kHelloLimits = {.frame_bytes = kHelloBytesMax};
 // Each calling thread waits for its answer, so the backlog is bounded by what callers have in their hands.
-constexpr FrameConnection::Limits kClientLimits = {.frame_bytes = kStoreLimits.frame_bytes,
+constexpr FrameConnection::Limits kClientLimits = {.frame_bytes = kStoreFrameLimits.frame_bytes,
                                                    .backlog_bytes = size_t{1} << 40};
 
 class TcpStore : public RequestStore {

@@ -1,5 +1,8 @@
 #include "src/store/tcp_store_server.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <map>
 #include <optional>
 #include <utility>
@@ -152,7 +155,7 @@ void Server::OnHello(Client& client, const std::string& payload) {
   }
   if (absl::Status same = CheckSameJob(self_, hello->from); !same.ok()) return Refuse(client, same.message());
   client.phase = Client::Phase::kAccepted;
-  client.connection->set_limits(kStoreLimits);
+  client.connection->set_limits(kStoreFrameLimits);
   client.connection->Send(
       Encode(Hello{.purpose = std::string(kStorePurpose), .from = self_, .refusal = "", .signature = ""}));
 }
@@ -262,6 +265,10 @@ Server::~Server() {
 absl::StatusOr<std::unique_ptr<TcpStoreServer>> StartTcpStoreServer(EventLoop& loop, Fd listener, const Identity& self,
                                                                     const TcpStoreServerOptions& options) {
   TUTTI_ASSIGN_OR_RETURN(SocketAddress address, LocalAddress(listener.get()));
+  // It may be inherited, and accepting must not keep the loop.
+  if (fcntl(listener.get(), F_SETFL, fcntl(listener.get(), F_GETFL) | O_NONBLOCK) != 0) {
+    return absl::ErrnoToStatus(errno, "tcp store: cannot make the listener non-blocking");
+  }
   auto server = std::make_unique<Server>(loop, std::move(listener), std::move(address), self, options);
   TUTTI_RETURN_IF_ERROR(server->Start());
   return server;

@@ -118,7 +118,7 @@ TEST(CodecTest, TheLargestRequestFitsTheFrame) {
   for (size_t i = 0; i < 64; ++i) request.values[i].assign(rest / 64, 'v');
   ASSERT_THAT(CheckRequest(request), IsOk());
   const std::string bytes = Encode(StoreCall{.id = 1, .timeout = {}, .request = std::move(request)});
-  EXPECT_LE(bytes.size(), kStoreLimits.frame_bytes);
+  EXPECT_LE(bytes.size(), kStoreFrameLimits.frame_bytes);
   EXPECT_THAT(DecodeStoreCall(bytes), IsOk());
 }
 

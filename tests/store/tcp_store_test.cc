@@ -123,6 +123,13 @@ TEST_F(TcpStoreTest, StoresAreNamedByTheirAddress) {
   EXPECT_EQ(Connect()->Describe(), "tcp store at " + server_->address().ToString());
 }
 
+TEST_F(TcpStoreTest, AnInheritedBlockingListenerDoesNotBlockTheLoop) {
+  Fd listener = ListenOnLoopback();
+  ASSERT_EQ(fcntl(listener.get(), F_SETFL, 0), 0);
+  StartServer({}, std::move(listener));
+  EXPECT_THAT(Connect()->Set("key", "x"), IsOk());
+}
+
 TEST_F(TcpStoreTest, AnotherJobIsRefusedByNameOnBothSides) {
   StartServer();
   const auto store = Connect(TestIdentity(1, 4, "another"));
