@@ -35,7 +35,7 @@ Result ParseResult(absl::string_view out) {
 class DigitsExampleTest : public testing::TestWithParam<int> {};
 
 TEST_P(DigitsExampleTest, LearnsAsMuchAsOneProcessAlone) {
-  Launcher launcher({"-n", absl::StrCat(GetParam()), DIGITS_BINARY, "--verify"});
+  Launcher launcher({"-n", absl::StrCat(GetParam()), DIGITS_BINARY, "--verify", "--epochs", "10"});
   const Launcher::End end = launcher.Wait();
   EXPECT_EQ(end.exit_status, 0) << end.err;
   const Result result = ParseResult(end.out);

@@ -27,7 +27,7 @@
 namespace tutti {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Seconds(20);
+constexpr absl::Duration kLimit = absl::Seconds(60);
 
 std::string NextMark() {
   static int count = 0;

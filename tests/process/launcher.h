@@ -34,12 +34,12 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   void Signal(int number);
-  // Reads both outputs until one holds the text. False if they end without it, or after a limit of 20 seconds.
+  // Reads both outputs until one holds the text. False if they end without it, or after a limit of 60 seconds.
   bool Prints(const std::string& text);
   // Whether it ends in this time; its output is left unread.
   bool EndsWithin(absl::Duration limit);
   void CloseOutput() { out_.Close(); }
-  // Reads to the end of both outputs; sends SIGKILL after 20 seconds. `elapsed` counts from here.
+  // Reads to the end of both outputs; sends SIGKILL after 60 seconds. `elapsed` counts from here.
   End Wait();
 
   // Processes, tutti-run itself included, that descend from it and are still there. Found by a variable that they
