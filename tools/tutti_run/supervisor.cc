@@ -106,7 +106,7 @@ void Supervisor::ReadSignals() {
 // Signals do not queue: of several ends only the first is told, which is the one that must be named as the first.
 void Supervisor::Reap(pid_t first) {
   int status = 0;
-  if (waitpid(first, &status, WNOHANG) == first) OnEnd(first, status);
+  if (const pid_t pid = waitpid(first, &status, WNOHANG); pid > 0) OnEnd(pid, status);
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) OnEnd(pid, status);
   FindGroupsGone();
 }
