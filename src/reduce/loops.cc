@@ -11,7 +11,7 @@ constexpr size_t kMostVectorBytes = 64;
 
 // A part of a result in accumulators. One per level of the tree is alive, so that all of them stay in the first-level
 // cache.
-constexpr size_t kBlockBytes = 2048;
+constexpr size_t kBlockBytes = 4096;
 struct Block {
   alignas(kMostVectorBytes) char bytes[kBlockBytes];
 };
