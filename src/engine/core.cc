@@ -58,6 +58,7 @@ void Core::Activate(EngineOperation* operation) {
   operation->next_segment = 0;
   operation->oldest_segment = 0;
   operation->finished = 0;
+  operation->advanced = false;
   operation->layout.Bind((*program)->schedule, operation->input, operation->output, descriptor.count,
                          descriptor.segment_bytes / ByteSize(descriptor.type), ByteSize(descriptor.type),
                          ByteSize(PlaneType(*operation)));
@@ -192,7 +193,7 @@ void Core::SegmentDone(Run& run) {
     operation->finished >>= 1;
     ++operation->oldest_segment;
   }
-  advanced_.push_back(operation);
+  if (!std::exchange(operation->advanced, true)) advanced_.push_back(operation);
 }
 
 bool Core::Progress() {
@@ -207,13 +208,13 @@ bool Core::Advance() {
   while (!advanced_.empty() && !trouble_.has_value()) {
     EngineOperation* operation = advanced_.back();
     advanced_.pop_back();
+    operation->advanced = false;
     advanced = true;
     if (operation->oldest_segment < operation->layout.segments()) {
       BeginSegments(operation);
       continue;
     }
     Lane& lane = LaneOf(*operation);
-    if (lane.active != operation) continue;  // listed twice
     lane.active = nullptr;
     if (!lane.queue.empty()) {
       lane.active = lane.queue.front();

@@ -114,7 +114,7 @@ class Core final : public MessageSink {
   Lane collectives_;
   std::map<std::pair<Collective, int>, Lane> pairs_;  // by direction (kSend, kRecv) and peer
   std::vector<EngineOperation*> pending_;
-  std::vector<EngineOperation*> advanced_;  // with segments that became complete
+  std::vector<EngineOperation*> advanced_;  // with segments that became complete; each once
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<uint32_t> ready_;       // steps of the run at hand
   std::vector<const void*> sources_;  // of the reduction at hand

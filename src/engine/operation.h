@@ -80,6 +80,7 @@ class EngineOperation final : public Operation {
   uint64_t next_segment = 0;    // to begin
   uint64_t oldest_segment = 0;  // not complete
   uint64_t finished = 0;        // bit i: segment oldest_segment + i is complete
+  bool advanced = false;        // in the core's list of operations with segments that became complete
   size_t pending_index = 0;     // in the core's list of operations in flight
 
   // The last thing done to an operation in flight. The status and all outputs are visible to whoever sees Done.
