@@ -84,7 +84,7 @@ std::vector<size_t> RandomCuts(size_t count, uint64_t seed) {
 
 TEST_P(SameBits, OnAllRanksForAllAlgorithmsAndCuts) {
   const auto n = static_cast<size_t>(size());
-  for (const size_t count : {size_t{0}, size_t{1}, n - 1, n, size_t{1000003}}) {
+  for (const size_t count : {size_t{0}, size_t{1}, n - 1, n, size_t{TUTTI_LARGE_COUNT}}) {
     SCOPED_TRACE("count " + std::to_string(count));
     const std::vector<Numbers> inputs = RandomInputs(count);
     const std::vector<size_t> whole = {0, count};
