@@ -1,6 +1,7 @@
 #include "src/ddp/bucket_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -3,7 +3,6 @@
 #ifndef TUTTI_SRC_DDP_SCALE_H_
 #define TUTTI_SRC_DDP_SCALE_H_
 
-#include <array>
 #include <vector>
 
 #include "absl/status/status.h"

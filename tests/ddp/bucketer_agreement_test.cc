@@ -1,4 +1,6 @@
 // Create on ranks whose models, options or means differ.
+#include <sstream>
+
 #include "spdlog/sinks/ostream_sink.h"
 #include "src/base/log.h"
 #include "tests/ddp/bucketer_test.h"

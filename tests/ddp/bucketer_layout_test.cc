@@ -1,4 +1,5 @@
 // How gradients are cut into buckets: seen in the counter of collectives, and in no bit of the results.
+#include <cmath>
 #include <random>
 
 #include "tests/ddp/bucketer_test.h"

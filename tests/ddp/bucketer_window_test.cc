@@ -1,4 +1,5 @@
 // The life of a window: order of calls, accumulation, reports.
+#include <atomic>
 #include <thread>
 
 #include "tests/ddp/bucketer_test.h"

@@ -1,5 +1,6 @@
 #include "tests/ddp/elements.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

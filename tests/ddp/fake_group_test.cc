@@ -2,7 +2,6 @@
 #include "tests/ddp/fake_group.h"
 
 #include <cmath>
-#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
