@@ -65,6 +65,7 @@ void TcpEndpoint::Send(int peer, Channel channel, const MessageTag& tag, const v
   assert(peer >= 0 && peer < size() && peer != rank());
   Link& to = link(peer, channel);
   if (to.state == Link::State::kLost) return;
+  to.unwritten |= to.queue.empty();
   to.queue.Push(tag, data, bytes, cookie);
   Activate(to);
 }
@@ -101,7 +102,6 @@ bool TcpEndpoint::Poll(MessageSink& sink) {
     if (direct) active_[i]->readable = true;
     moved |= Receive(*active_[i], sink);
   }
-  if (wrote_blindly_) CheckBlindWrites();
   if (!lost_.empty()) moved |= ReportLost(sink);
   DropIdle();
   return moved;
@@ -109,6 +109,9 @@ bool TcpEndpoint::Poll(MessageSink& sink) {
 
 bool TcpEndpoint::Flush(Link& link, MessageSink& sink) {
   if (link.state != Link::State::kOpen || link.queue.empty()) return false;
+  // The end of a socket that is not read shows as an edge only: we look for it before writing. Afterwards it is no
+  // news: the peer may have taken the message, and have closed because it was the last.
+  if (std::exchange(link.unwritten, false) && link.receiver.expected() == 0) CollectEdges(absl::ZeroDuration());
   if (link.ended && link.receiver.expected() == 0) {
     LoseLink(link, absl::UnavailableError(kClosed));
     return true;
@@ -116,18 +119,7 @@ bool TcpEndpoint::Flush(Link& link, MessageSink& sink) {
   if (!link.writable) return false;
   const absl::StatusOr<bool> moved = link.queue.Flush(link.socket.get(), link.writable, sink);
   if (!moved.ok()) LoseLink(link, moved.status());
-  if (!moved.ok() || !*moved) return !moved.ok();
-  if (link.receiver.expected() == 0) wrote_blindly_ = link.wrote_blindly = true;
-  return true;
-}
-
-// A socket that is not read shows its end as an edge only. We look after the write, off the path of the message.
-void TcpEndpoint::CheckBlindWrites() {
-  CollectEdges(absl::ZeroDuration());
-  wrote_blindly_ = false;
-  for (Link* link : active_) {
-    if (std::exchange(link->wrote_blindly, false) && link->ended) LoseLink(*link, absl::UnavailableError(kClosed));
-  }
+  return !moved.ok() || *moved;
 }
 
 bool TcpEndpoint::Receive(Link& link, MessageSink& sink) {

@@ -60,9 +60,8 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
 
     bool readable = false;
     bool writable = false;
-    bool ended = false;  // the peer has closed, or the connection is broken; what it sent before can still be read
-
-    bool wrote_blindly = false;  // in this Poll, while nothing was expected
+    bool unwritten = false;  // of the queued messages, nothing has been written
+    bool ended = false;      // the peer has closed, or the connection is broken; what it sent before can still be read
 
     Fd socket = {};
     SendQueue queue = {};
@@ -85,7 +84,6 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
   bool HasWork() const;
   bool Flush(Link& link, MessageSink& sink);
   bool Receive(Link& link, MessageSink& sink);
-  void CheckBlindWrites();
   void LoseLink(const Link& link, const absl::Status& why);
   void LosePeer(int peer, absl::Status why);
   bool ReportLost(MessageSink& sink);
@@ -97,10 +95,9 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
   Congestion congestion_;
   ConnectionSetup setup_;
 
-  std::vector<Link*> active_;   // that send or expect something
-  size_t wanted_count_ = 0;     // of the active links, those on their way
-  bool wrote_blindly_ = false;  // so did a link, in this Poll
-  bool woken_ = false;          // since the last Sleep
+  std::vector<Link*> active_;  // that send or expect something
+  size_t wanted_count_ = 0;    // of the active links, those on their way
+  bool woken_ = false;         // since the last Sleep
   uint64_t polls_ = 0;
   std::vector<std::pair<int, absl::Status>> lost_;  // to report
 };
