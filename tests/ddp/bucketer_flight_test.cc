@@ -1,6 +1,7 @@
 // Operations in flight. These tests hold and count the collectives of the fake group.
 #include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "tests/ddp/bucketer_test.h"
 #include "tests/ddp/elements.h"
 #include "tests/ddp/fake_group.h"
@@ -47,6 +48,26 @@ TEST_F(BucketerFlightTest, BucketsAreLaunchedFromMarkReadyOfTheLastMicroBatchInP
   EXPECT_EQ(launched(0), 2);
   ASSERT_TRUE(bucketer.MarkReady(0).ok());
   EXPECT_EQ(launched(0), 3);
+}
+
+TEST_F(BucketerFlightTest, AThreadThatFindsAnotherOneLaunchingLeavesItsBucketToThatOne) {
+  Create(2);
+  absl::Notification launching, marked;
+  world_.OnAllReduce([&](int) {
+    if (launching.HasBeenNotified()) return;
+    launching.Notify();
+    EXPECT_TRUE(marked.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  });
+  GradientBucketer& bucketer = *bucketers_[0];
+  ASSERT_TRUE(bucketer.BeginWindow().ok());
+  ASSERT_TRUE(bucketer.BeginMicroBatch().ok());
+  std::thread launcher([&] { EXPECT_TRUE(bucketer.MarkReady(1).ok()); });
+  launching.WaitForNotification();
+  EXPECT_TRUE(bucketer.MarkReady(0).ok());
+  EXPECT_EQ(launched(0), 0);
+  marked.Notify();
+  launcher.join();
+  EXPECT_EQ(launched(0), 2);
 }
 
 TEST_F(BucketerFlightTest, MarkReadyDoesNotWaitForTheWeightsOfOtherRanks) {

@@ -180,6 +180,7 @@ int FakeWorld::calls(int rank) const {
 }
 
 Work FakeWorld::Submit(int rank, FakeCall call, absl::Duration timeout) {
+  if (on_all_reduce_ && call.kind == FakeCall::Kind::kAllReduce) on_all_reduce_(rank);
   absl::MutexLock lock(&mutex_);
   if (!error_.ok()) return Work(error_);
   const int index = calls_[rank]++;

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -47,6 +49,8 @@ class FakeWorld {
   // Between the two no collective runs, even if all ranks have called it.
   void Hold();
   void Release();
+  // Called at the start of each all-reduce, by the thread that calls it. Set it while nobody does.
+  void OnAllReduce(std::function<void(int rank)> hook) { on_all_reduce_ = std::move(hook); }
   // Collectives that rank has called so far.
   int calls(int rank) const;
 
@@ -69,6 +73,7 @@ class FakeWorld {
 
   const int size_;
   const absl::Duration timeout_;
+  std::function<void(int rank)> on_all_reduce_;
   mutable absl::Mutex mutex_;
   std::deque<Slot> slots_ ABSL_GUARDED_BY(mutex_);  // not executed yet
   std::vector<int> calls_ ABSL_GUARDED_BY(mutex_);  // by rank
