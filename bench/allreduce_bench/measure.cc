@@ -1,12 +1,11 @@
 #include "bench/allreduce_bench/measure.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdlib>
 #include <cstring>
-#include <numeric>
+#include <memory>
 #include <thread>
-#include <utility>
+#include <vector>
 
 #include "bench/allreduce_bench/elements.h"
 #include "src/base/status_macros.h"
@@ -24,53 +23,33 @@ absl::StatusOr<Buffer> AllocateBytes(ProcessGroup& group, bool from_library, uin
   return Buffer(std::shared_ptr<void>(memory, std::free), bytes);
 }
 
-double Microseconds(std::chrono::steady_clock::duration duration) {
-  return std::chrono::duration<double, std::micro>(duration).count();
-}
-
-// Element-wise the slowest rank's, then over the iterations.
-absl::StatusOr<Sample> Summarize(ProcessGroup& group, std::vector<double> times) {
-  TUTTI_RETURN_IF_ERROR(group.AllReduce(absl::MakeSpan(times), {.op = ReduceOp::kMax}).Wait());
-  Sample sample;
-  if (times.empty()) return sample;
-  std::sort(times.begin(), times.end());
-  sample.average = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  sample.minimum = times.front();
-  sample.median = times[times.size() / 2];
-  sample.p99 = times[std::min(times.size() - 1, times.size() * 99 / 100)];
-  sample.maximum = times.back();
-  return sample;
-}
-
 class Runner {
  public:
   Runner(ProcessGroup& group, const BenchOptions& options, DataType type, ReduceOp op, Tensor pattern)
       : group_(group), options_(options), type_(type), op_(op), pattern_(pattern) {}
 
   absl::StatusOr<Sample> Run(Tensor input, Tensor output) {
-    std::vector<double> times;
-    for (int i = -options_.warmup_iterations; i < options_.iterations; ++i) {
-      std::memcpy(input.data(), pattern_.data(), pattern_.bytes());
-      if (i == 0) TUTTI_RETURN_IF_ERROR(group_.Barrier().Wait());
-      const auto start = std::chrono::steady_clock::now();
-      if (group_.rank() == options_.delay_rank) {
-        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options_.delay_milliseconds));
-      }
-      TUTTI_RETURN_IF_ERROR(group_.AllReduce(input, output, {.op = op_}).Wait());
-      if (i >= 0) times.push_back(Microseconds(std::chrono::steady_clock::now() - start));
-      Read(output);
-    }
-    TUTTI_ASSIGN_OR_RETURN(Sample sample, Summarize(group_, std::move(times)));
+    const TimedOperation operation = {
+        .fill = [&] { std::memcpy(input.data(), pattern_.data(), pattern_.bytes()); },
+        .run =
+            [&] {
+              if (group_.rank() == options_.delay_rank) {
+                std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options_.delay_milliseconds));
+              }
+              return group_.AllReduce(input, output, {.op = op_}).Wait();
+            },
+        .read = [&] { ReadMemory(output.data(), output.bytes()); },
+        .barrier = [&] { return group_.Barrier().Wait(); },
+        .max_over_ranks =
+            [&](absl::Span<double> times) { return group_.AllReduce(times, {.op = ReduceOp::kMax}).Wait(); },
+    };
+    Sample sample;
+    TUTTI_ASSIGN_OR_RETURN(sample.times, TimeOperation(operation, options_.warmup_iterations, options_.iterations));
     if (options_.check && options_.iterations > 0) TUTTI_RETURN_IF_ERROR(Check(output, sample));
     return sample;
   }
 
  private:
-  void Read(const Tensor& output) {
-    const auto* bytes = static_cast<const volatile unsigned char*>(output.data());
-    for (size_t i = 0; i < output.bytes(); i += 64) (void)bytes[i];
-  }
-
   absl::Status Check(Tensor output, Sample& sample) {
     if (options_.corrupt_one_element && group_.rank() == 0 && output.count() > 0)
       CorruptElement(output, output.count() / 2);

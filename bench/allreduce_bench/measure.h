@@ -1,8 +1,4 @@
-// Timing and checking one message size.
-//
-// Every iteration is timed on its own; between iterations, outside the timing, the input is filled anew and the output
-// read, so that no iteration finds its data where the last one left it. An iteration's time is that of the slowest
-// rank.
+// Timing (bench/timing) and checking one message size.
 
 #ifndef TUTTI_BENCH_ALLREDUCE_BENCH_MEASURE_H_
 #define TUTTI_BENCH_ALLREDUCE_BENCH_MEASURE_H_
@@ -13,12 +9,13 @@
 
 #include "absl/status/statusor.h"
 #include "bench/allreduce_bench/options.h"
+#include "bench/timing/timing.h"
 #include "tutti/process_group.h"
 
 namespace tutti {
 
-struct Sample {  // microseconds, over the iterations
-  double average = 0, minimum = 0, median = 0, p99 = 0, maximum = 0;
+struct Sample {
+  Times times;
   uint64_t wrong_elements = 0;  // of this and all other ranks
   uint64_t first_wrong = 0;     // index; meaningful if there are wrong ones
 };

@@ -35,22 +35,24 @@ const char* OpName(ReduceOp op) {
 }
 
 std::string SampleColumns(const Sample& sample, uint64_t bytes, int size) {
-  return absl::StrFormat("  %7.2f  %6.2f  %6.2f  %6d", sample.average, AlgorithmBandwidth(bytes, sample.average),
-                         BusBandwidth(bytes, sample.average, size), sample.wrong_elements);
+  return absl::StrFormat("  %7.2f  %6.2f  %6.2f  %6d", sample.times.average,
+                         AlgorithmBandwidth(bytes, sample.times.average),
+                         BusBandwidth(bytes, sample.times.average, size), sample.wrong_elements);
 }
 
 std::string PercentileColumns(const Sample& sample) {
-  return absl::StrFormat("  %9.2f  %9.2f  %9.2f  %9.2f", sample.minimum, sample.median, sample.p99, sample.maximum);
+  return absl::StrFormat("  %9.2f  %9.2f  %9.2f  %9.2f", sample.times.minimum, sample.times.median, sample.times.p99,
+                         sample.times.maximum);
 }
 
 nlohmann::json Json(const Sample& sample, uint64_t bytes, int size) {
-  nlohmann::json json = {{"average_us", sample.average},
-                         {"min_us", sample.minimum},
-                         {"median_us", sample.median},
-                         {"p99_us", sample.p99},
-                         {"max_us", sample.maximum},
-                         {"algbw_gbps", AlgorithmBandwidth(bytes, sample.average)},
-                         {"busbw_gbps", BusBandwidth(bytes, sample.average, size)},
+  nlohmann::json json = {{"average_us", sample.times.average},
+                         {"min_us", sample.times.minimum},
+                         {"median_us", sample.times.median},
+                         {"p99_us", sample.times.p99},
+                         {"max_us", sample.times.maximum},
+                         {"algbw_gbps", AlgorithmBandwidth(bytes, sample.times.average)},
+                         {"busbw_gbps", BusBandwidth(bytes, sample.times.average, size)},
                          {"wrong_elements", sample.wrong_elements}};
   if (sample.wrong_elements > 0) json["first_wrong_element"] = sample.first_wrong;
   return json;
@@ -95,7 +97,7 @@ std::string TableFooter(const std::vector<Measurement>& measurements, int size) 
   std::string first;
   for (const Measurement& measurement : measurements) {
     for (const Sample& sample : {measurement.out_of_place, measurement.in_place}) {
-      bandwidth += BusBandwidth(measurement.bytes, sample.average, size);
+      bandwidth += BusBandwidth(measurement.bytes, sample.times.average, size);
       wrong += sample.wrong_elements;
       if (sample.wrong_elements > 0 && first.empty()) {
         first = absl::StrFormat("# First wrong element: index %d of %d %s\n", sample.first_wrong, measurement.count,
