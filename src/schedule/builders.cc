@@ -38,6 +38,11 @@ Build BuildOf(Collective collective, Algorithm algorithm) {
     case Collective::kRecv:
       if (algorithm == Algorithm::kPair) return PairRecv;
       break;
+    case Collective::kReduce:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
+      break;
   }
   return nullptr;
 }
@@ -103,6 +108,11 @@ absl::Span<const Algorithm> AlgorithmsOf(Collective collective) {
     case Collective::kSend:
     case Collective::kRecv:
       return kPair;
+    case Collective::kReduce:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
+      break;
   }
   return {};
 }

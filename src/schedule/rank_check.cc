@@ -8,14 +8,6 @@
 namespace tutti {
 namespace {
 
-bool IsPartitioned(Collective collective) {
-  return collective != Collective::kReduceScatter && collective != Collective::kAllGather;
-}
-
-bool IsReduction(Collective collective) {
-  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter;
-}
-
 // Planes of a wide schedule hold accumulators, all other memory holds elements.
 bool HoldsAccumulators(const Schedule& schedule, const Operand& operand) {
   return schedule.wide && operand.space >= kPlane;
@@ -24,20 +16,16 @@ bool HoldsAccumulators(const Schedule& schedule, const Operand& operand) {
 // Empty, or what is wrong.
 std::string CheckOperand(const Schedule& schedule, const Operand& operand) {
   if (operand.count == 0) return "an operand of no slices";
-  if (operand.count > 1 && !IsPartitioned(schedule.collective)) return "an operand of several blocks";
-  Plane held = {0, schedule.slices};
-  if (operand.space >= kPlane) {
-    const size_t plane = operand.space - kPlane;
-    if (plane >= schedule.planes.size()) return "there is no such plane";
-    held = schedule.planes[plane];
+  if (operand.count > 1 && HasBlocks(schedule.collective)) return "an operand of several blocks";
+  if (operand.space >= kPlane && operand.space - kPlane >= static_cast<int>(schedule.planes.size())) {
+    return "there is no such plane";
   }
+  const Plane held = SlicesHeld(schedule, operand.space);
+  if (held.count == 0) return "this rank has no such memory";
   if (operand.first < held.first || operand.count > held.count ||
       operand.first - held.first > held.count - operand.count) {
     return absl::StrCat("the space holds only the slices from ", held.first, " to below ", held.first + held.count);
   }
-  const bool one_block = (schedule.collective == Collective::kReduceScatter && operand.space == kOutput) ||
-                         (schedule.collective == Collective::kAllGather && operand.space == kInput);
-  if (one_block && operand.first != static_cast<uint32_t>(schedule.rank)) return "not the slice of this rank";
   return "";
 }
 
@@ -53,7 +41,7 @@ std::string CheckMessage(const Schedule& schedule, const Step& step) {
 std::string CheckResult(const Schedule& schedule, const Step& step) {
   const bool copy = step.kind == StepKind::kCopy;
   if (step.source_count == 0 || (copy && step.source_count != 1)) return "the wrong number of sources";
-  if (step.final && !IsReduction(schedule.collective)) return "final, but nothing is reduced";
+  if (step.final && !Reduces(schedule.collective)) return "final, but nothing is reduced";
   const bool accumulators = HoldsAccumulators(schedule, step.operand);
   if (step.final && accumulators) return "a final result in a plane of accumulators";
   if (schedule.wide && !copy && !step.final && !accumulators) return "a partial result would be rounded";
@@ -154,7 +142,7 @@ absl::Status RankCheck::CheckSuccessors(const Schedule& schedule) {
 // Two steps that touch the same cell, one of them writing, are ordered by a path of dependencies. It is enough to look
 // at each read and the write before it, and at each write and the reads since the write before it, or else that write.
 absl::Status RankCheck::CheckHazards(const Schedule& schedule) {
-  const CellNumbering numbering(schedule, /*in_place=*/true);
+  const CellNumbering numbering(schedule, /*in_place=*/MayBeInPlace(schedule.collective));
   cells_.assign(numbering.count(), Cell{});
   readers_.clear();
   marks_.assign(schedule.steps.size(), kNone);

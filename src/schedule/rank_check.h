@@ -1,5 +1,5 @@
-// The part of the verifier that looks at one rank alone: is its schedule well-formed, and free of hazards in
-// place?
+// The part of the verifier that looks at one rank alone: is its schedule well-formed, and free of hazards, in
+// place if there may be?
 
 #ifndef TUTTI_SRC_SCHEDULE_RANK_CHECK_H_
 #define TUTTI_SRC_SCHEDULE_RANK_CHECK_H_

@@ -45,6 +45,14 @@ absl::string_view Name(Collective collective) {
       return "send";
     case Collective::kRecv:
       return "recv";
+    case Collective::kReduce:
+      return "reduce";
+    case Collective::kGather:
+      return "gather";
+    case Collective::kScatter:
+      return "scatter";
+    case Collective::kAllToAll:
+      return "all-to-all";
   }
   return "unknown";
 }
@@ -65,8 +73,45 @@ absl::string_view Name(Algorithm algorithm) {
       return "tree";
     case Algorithm::kPair:
       return "pair";
+    case Algorithm::kExchange:
+      return "exchange";
+    case Algorithm::kQuadrupling:
+      return "quadrupling";
+    case Algorithm::kRing:
+      return "ring";
   }
   return "unknown";
+}
+
+Plane SlicesHeld(const Schedule& schedule, Space space) {
+  if (space >= kPlane) return schedule.planes[space - kPlane];
+  const Plane all = {0, schedule.slices};
+  const Plane own = {static_cast<uint32_t>(schedule.rank), 1};
+  const bool input = space == kInput;
+  const bool root = schedule.rank == schedule.root;
+  switch (schedule.collective) {
+    case Collective::kAllReduce:
+    case Collective::kAllToAll:
+    case Collective::kBarrier:
+      return all;
+    case Collective::kReduceScatter:
+      return input ? all : own;
+    case Collective::kAllGather:
+      return input ? own : all;
+    case Collective::kBroadcast:
+      return input == root ? all : Plane{};
+    case Collective::kReduce:
+      return input || root ? all : Plane{};
+    case Collective::kGather:
+      return input ? own : root ? all : Plane{};
+    case Collective::kScatter:
+      return !input ? own : root ? all : Plane{};
+    case Collective::kSend:
+      return input ? all : Plane{};
+    case Collective::kRecv:
+      return input ? Plane{} : all;
+  }
+  return {};
 }
 
 std::string ToString(const Schedule& schedule, const Step& step) {

@@ -28,34 +28,65 @@ enum class Collective : uint8_t {
   kBarrier,
   kSend,
   kRecv,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
 };
 absl::string_view Name(Collective collective);
+
+constexpr bool Reduces(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
+         collective == Collective::kReduce;
+}
+// Whether the operand consists of n equal blocks, one slice each, rather than being partitioned into slices.
+constexpr bool HasBlocks(Collective collective) {
+  return collective == Collective::kReduceScatter || collective == Collective::kAllGather ||
+         collective == Collective::kGather || collective == Collective::kScatter || collective == Collective::kAllToAll;
+}
+// Whether kInput and kOutput may be the same memory.
+constexpr bool MayBeInPlace(Collective collective) { return collective != Collective::kAllToAll; }
 
 // How a collective is carried out. All but kAuto appear in schedules.
 enum class Algorithm : uint8_t {
   kGather,    // all-reduce: gather all inputs by Bruck's doubling distances, reduce them locally. Any n, ceil(log2 n)
-              // deep.
+              // deep. reduce: all inputs go to the root at once.
   kDoubling,  // all-reduce: exchange whole partial sums with the rank at distance 1, 2, 4, ...
   kHalving,   // all-reduce, reduce-scatter: exchange halves at distance 1, 2, 4, ..., then (all-reduce) gather them
               // back.
-  kDirect,    // all-reduce, reduce-scatter, all-gather: every rank sends each rank its slice.
-  kBruck,     // all-gather, barrier: doubling distances, any n.
-  kTree,      // broadcast: binomial tree.
+  kDirect,    // all but barrier, send, recv: every rank sends each rank its slice.
+  kBruck,     // all-gather, barrier, all-to-all: doubling distances, any n.
+  kTree,      // broadcast, reduce, gather, scatter: binomial tree.
   kPair,      // send, recv.
+  kExchange,  // all-reduce: every rank sends its whole input to every other.
+  kQuadrupling,  // all-reduce: kDoubling in groups of four, at distance 1, 4, 16, ...
+  kRing,         // all-reduce, reduce-scatter, all-gather: slices go round from neighbour to neighbour. Reduces in an
+                 // order of its own (ring.cc), not by the canonical tree.
 };
 absl::string_view Name(Algorithm algorithm);
 
 // Where an operand lies. The engine binds the spaces to memory.
 //
-//   kInput, kOutput  the caller's memory, cut into `slices` slices. In place they are the same memory, slice by slice
-//                    (for reduce-scatter, the output is input slice `rank`; for all-gather, the input is output slice
-//                    `rank`).
+//   kInput, kOutput  the caller's memory. In place they are the same memory, slice by slice; all-to-all is never in
+//                    place.
 //   kPlane + p       scratch plane p, which holds the slices [plane.first, plane.first + plane.count) of the same
 //                    sizes.
 //
-// How a space is cut: for all-reduce and broadcast the operand is partitioned into `slices` nearly equal parts. For
-// reduce-scatter the input, and for all-gather the output, consists of n equal blocks, one slice each; the other
-// operand is one block: slice `rank`.
+// How a space is cut: for all-reduce, reduce and broadcast the operand is partitioned into `slices` nearly equal parts.
+// Elsewhere (HasBlocks) it consists of n equal blocks, one slice each, and an operand of one block is slice `rank`:
+//
+//                    kInput                              kOutput
+//   reduce-scatter   n blocks                            slice `rank`
+//   all-gather       slice `rank`                        n blocks
+//   gather           slice `rank`                        n blocks on the root, no memory elsewhere
+//   scatter          n blocks on the root, no memory     slice `rank`
+//                    elsewhere
+//   all-to-all       n blocks: slice d is for rank       n blocks: slice d is from rank
+//                    (rank + d) mod n                    (rank - d) mod n
+//
+// The blocks of all-to-all are numbered by distance, so that a block keeps its number on its whole way. The output of a
+// reduce is the root's alone: elsewhere there is no memory. What a broadcast sends lies in the root's kInput and
+// arrives in the others' kOutput.
 using Space = uint16_t;
 inline constexpr Space kInput = 0;
 inline constexpr Space kOutput = 1;
@@ -117,6 +148,9 @@ struct Schedule {
     return absl::MakeConstSpan(successors).subspan(step.first_successor, step.successor_count);
   }
 };
+
+// The slices of a space for which this rank has memory; none if the operand does not exist here. The space exists.
+Plane SlicesHeld(const Schedule& schedule, Space space);
 
 // "send output[3] to 1", "reduce final output[0] = plane0[0], input[0]"
 std::string ToString(const Schedule& schedule, const Step& step);

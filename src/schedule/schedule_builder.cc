@@ -5,7 +5,8 @@
 
 namespace tutti {
 
-ScheduleBuilder::ScheduleBuilder(const ScheduleKey& key, uint32_t slices) : cells_(slices) {
+ScheduleBuilder::ScheduleBuilder(const ScheduleKey& key, uint32_t slices)
+    : output_cells_(MayBeInPlace(key.collective) ? 0 : slices), cells_(output_cells_ + slices) {
   schedule_.collective = key.collective;
   schedule_.algorithm = key.algorithm;
   schedule_.size = key.size;
@@ -70,7 +71,8 @@ ScheduleBuilder::StepIndex ScheduleBuilder::Add(StepKind kind, bool final, int p
 }
 
 absl::Span<ScheduleBuilder::Cell> ScheduleBuilder::CellsOf(const Operand& operand) {
-  if (operand.space < kPlane) return absl::MakeSpan(cells_).subspan(operand.first, operand.count);
+  if (operand.space == kInput) return absl::MakeSpan(cells_).subspan(operand.first, operand.count);
+  if (operand.space == kOutput) return absl::MakeSpan(cells_).subspan(output_cells_ + operand.first, operand.count);
   const size_t plane = operand.space - kPlane;
   const uint32_t begin = plane_cells_[plane] + (operand.first - schedule_.planes[plane].first);
   return absl::MakeSpan(cells_).subspan(begin, operand.count);

@@ -2,8 +2,8 @@
 //
 // A builder writes down the steps of a rank in the order in which a single thread could run them, and the dependencies
 // follow from what they touch: a step waits for the last step that wrote what it reads, and for the last writer and the
-// readers since of what it writes. kInput and kOutput count as the same memory, since in place they are. So every
-// schedule is free of hazards, and no step waits for one that it has nothing to do with.
+// readers since of what it writes. kInput and kOutput count as the same memory where they may be (MayBeInPlace). So
+// every schedule is free of hazards, and no step waits for one that it has nothing to do with.
 //
 // O(1) amortised for each slice that a step touches.
 
@@ -64,8 +64,9 @@ class ScheduleBuilder {
   void Write(StepIndex step, const Operand& operand);
 
   Schedule schedule_;
+  uint32_t output_cells_;  // where the cells of kOutput begin
   std::vector<Cell> cells_;
-  std::vector<uint32_t> plane_cells_;  // where the cells of each plane begin
+  std::vector<uint32_t> plane_cells_;  // where those of each plane begin
   std::vector<Reader> readers_;
   std::vector<std::pair<StepIndex, StepIndex>> edges_;  // before, after; by after
   std::vector<StepIndex> last_edge_;                    // of each step: the last step that waits for it

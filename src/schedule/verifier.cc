@@ -75,6 +75,7 @@ class Verifier {
     uint32_t first_cell = 0;
     uint32_t first_channel = 0;
     uint32_t slices = 0;
+    Plane output = {};  // the slices of it that exist
     Collective collective = Collective::kBarrier;
     int root = 0;
   };
@@ -104,6 +105,7 @@ class Verifier {
                        .first_cell = static_cast<uint32_t>(values_.size()),
                        .first_channel = static_cast<uint32_t>(channels_.size()),
                        .slices = schedule.slices,
+                       .output = SlicesHeld(schedule, kOutput),
                        .collective = schedule.collective,
                        .root = schedule.root};
     ranks_.push_back(info);
@@ -206,15 +208,9 @@ class Verifier {
   }
 
   void SetInputs(const Schedule& schedule, const Rank& info) {
-    const uint32_t rank = static_cast<uint32_t>(schedule.rank);
-    uint32_t first = 0, count = schedule.slices;
-    if (schedule.collective == Collective::kRecv) return;
-    if (schedule.collective == Collective::kBroadcast && schedule.rank != schedule.root) return;
-    if (schedule.collective == Collective::kAllGather) {
-      first = rank;
-      count = 1;
-    }
-    std::fill_n(values_.begin() + info.first_cell + first, count, Value(expressions_.Leaf(rank), false));
+    const Plane held = SlicesHeld(schedule, kInput);
+    const Value input(expressions_.Leaf(static_cast<uint32_t>(schedule.rank)), /*final=*/false);
+    std::fill_n(values_.begin() + info.first_cell + held.first, held.count, input);
   }
 
   // --- Matching: the k-th receive from a peer is linked to the peer's k-th send to this rank, and the other way. ---
@@ -342,34 +338,51 @@ class Verifier {
   // --- What was to be achieved ---
 
   absl::Status CheckOutputs() {
-    const uint32_t whole = CanonicalTree(
-        static_cast<uint32_t>(size_), [&](uint32_t rank) { return expressions_.Leaf(rank); },
-        [&](uint32_t left, uint32_t right) { return expressions_.Combine(left, right); });
-    for (int r = 0; r < size_; ++r) {
-      const Rank& rank = ranks_[r];
-      for (uint32_t slice = 0; slice < rank.slices; ++slice) {
-        const Value expected = ExpectedOutput(r, slice, whole);
-        const Value value = values_[OutputCell(r, slice)];
-        if (expected.IsSet() && value != expected) return WrongOutput(r, slice, value, expected);
+    std::vector<uint32_t> reductions;
+    if (Reduces(head_.collective)) {
+      for (uint32_t slice = 0; slice < slices_; ++slice) reductions.push_back(Reduction(slice));
+    }
+    for (int rank = 0; rank < size_; ++rank) {
+      const Plane& output = ranks_[rank].output;
+      for (uint32_t slice = output.first; slice < output.first + output.count; ++slice) {
+        const Value expected = ExpectedOutput(rank, slice, reductions);
+        const Value value = values_[OutputCell(rank, slice)];
+        if (expected.IsSet() && value != expected) return WrongOutput(rank, slice, value, expected);
       }
     }
     return absl::OkStatus();
   }
 
+  // The expression that a reduction evaluates for a slice: the canonical tree, or else the chain of kRing (ring.cc).
+  uint32_t Reduction(uint32_t slice) {
+    const auto combine = [&](uint32_t left, uint32_t right) { return expressions_.Combine(left, right); };
+    const uint32_t size = static_cast<uint32_t>(size_);
+    if (head_.algorithm != Algorithm::kRing) {
+      return CanonicalTree(
+          size, [&](uint32_t rank) { return expressions_.Leaf(rank); }, combine);
+    }
+    uint32_t chain = expressions_.Leaf((slice + 1) % size);
+    for (uint32_t i = 2; i <= size; ++i) chain = combine(chain, expressions_.Leaf((slice + i) % size));
+    return chain;
+  }
+
   // Unset where the operation leaves no result.
-  Value ExpectedOutput(int rank, uint32_t slice, uint32_t whole) const {
-    const uint32_t root = static_cast<uint32_t>(ranks_[rank].root);
+  Value ExpectedOutput(int rank, uint32_t slice, absl::Span<const uint32_t> reductions) const {
+    const auto leaf = [&](uint32_t owner) { return Value(expressions_.Leaf(owner), /*final=*/false); };
     switch (ranks_[rank].collective) {
       case Collective::kAllReduce:
-        return Value(whole, true);
       case Collective::kReduceScatter:
-        return slice == static_cast<uint32_t>(rank) ? Value(whole, true) : Value();
+      case Collective::kReduce:
+        return Value(reductions[slice], /*final=*/true);
       case Collective::kAllGather:
-        return Value(expressions_.Leaf(slice), false);
-      case Collective::kBroadcast:  // the root's result is its input
-        return ranks_[rank].root == rank ? Value() : Value(expressions_.Leaf(root), false);
+      case Collective::kGather:
+        return leaf(slice);
+      case Collective::kBroadcast:
+      case Collective::kScatter:
       case Collective::kRecv:
-        return Value(expressions_.Leaf(root), false);
+        return leaf(static_cast<uint32_t>(ranks_[rank].root));
+      case Collective::kAllToAll:
+        return leaf((static_cast<uint32_t>(rank + size_) - slice) % static_cast<uint32_t>(size_));
       case Collective::kSend:
       case Collective::kBarrier:
         break;

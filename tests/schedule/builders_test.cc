@@ -56,29 +56,29 @@ struct Locked {
 // A change here is a change of what goes over the wire.
 TEST(BuildScheduleTest, CountsAreAsExpected) {
   using enum Collective;
-  using enum Algorithm;
+  using A = Algorithm;
   const Locked kLocked[] = {
       // As many messages one after another as the largest offset has bits set: at most ceil(log2 n).
-      {{kAllReduce, kGather, 8}, {7, 7, 5, 3}},
-      {{kAllReduce, kGather, 5}, {4, 4, 4, 2}},
-      {{kAllReduce, kGather, 64}, {63, 63, 11, 6}},
-      {{kAllReduce, kDirect, 5}, {8, 8, 4, 2}},
-      {{kAllReduce, kDirect, 16}, {30, 30, 15, 2}},
-      {{kAllReduce, kDoubling, 8}, {3, 3, 3, 3}},
-      {{kAllReduce, kDoubling, 7}, {3, 3, 3, 4}},
-      {{kAllReduce, kDoubling, 64}, {6, 6, 6, 6}},
-      {{kAllReduce, kHalving, 8}, {6, 14, 3, 6}},
-      {{kAllReduce, kHalving, 7}, {5, 10, 3, 6}},
-      {{kAllReduce, kHalving, 64}, {12, 126, 6, 12}},
-      {{kReduceScatter, kHalving, 8}, {7, 7, 3, 3}},
-      {{kReduceScatter, kHalving, 64}, {63, 63, 6, 6}},
-      {{kReduceScatter, kDirect, 7}, {6, 6, 6, 1}},
-      {{kAllGather, kBruck, 8}, {7, 7, 5, 3}},
-      {{kAllGather, kDirect, 8}, {7, 7, 7, 1}},
-      {{kBroadcast, kTree, 8}, {3, 3, 3, 3}},
-      {{kBroadcast, kTree, 6}, {3, 3, 3, 2}},
-      {{kBarrier, kBruck, 8}, {3, 3, 5, 3}},
-      {{kBarrier, kBruck, 5}, {3, 3, 4, 3}},
+      {{kAllReduce, A::kGather, 8}, {7, 7, 5, 3}},
+      {{kAllReduce, A::kGather, 5}, {4, 4, 4, 2}},
+      {{kAllReduce, A::kGather, 64}, {63, 63, 11, 6}},
+      {{kAllReduce, A::kDirect, 5}, {8, 8, 4, 2}},
+      {{kAllReduce, A::kDirect, 16}, {30, 30, 15, 2}},
+      {{kAllReduce, A::kDoubling, 8}, {3, 3, 3, 3}},
+      {{kAllReduce, A::kDoubling, 7}, {3, 3, 3, 4}},
+      {{kAllReduce, A::kDoubling, 64}, {6, 6, 6, 6}},
+      {{kAllReduce, A::kHalving, 8}, {6, 14, 3, 6}},
+      {{kAllReduce, A::kHalving, 7}, {5, 10, 3, 6}},
+      {{kAllReduce, A::kHalving, 64}, {12, 126, 6, 12}},
+      {{kReduceScatter, A::kHalving, 8}, {7, 7, 3, 3}},
+      {{kReduceScatter, A::kHalving, 64}, {63, 63, 6, 6}},
+      {{kReduceScatter, A::kDirect, 7}, {6, 6, 6, 1}},
+      {{kAllGather, A::kBruck, 8}, {7, 7, 5, 3}},
+      {{kAllGather, A::kDirect, 8}, {7, 7, 7, 1}},
+      {{kBroadcast, A::kTree, 8}, {3, 3, 3, 3}},
+      {{kBroadcast, A::kTree, 6}, {3, 3, 3, 2}},
+      {{kBarrier, A::kBruck, 8}, {3, 3, 5, 3}},
+      {{kBarrier, A::kBruck, 5}, {3, 3, 4, 3}},
   };
   for (const Locked& locked : kLocked) {
     ScheduleCounts counts;
@@ -136,21 +136,21 @@ struct Refused {
 
 TEST(BuildScheduleTest, RefusesWhatCannotBe) {
   using enum Collective;
-  using enum Algorithm;
+  using A = Algorithm;
   const Refused kRefused[] = {
-      {{kBroadcast, kHalving, 4}, "there is no broadcast by algorithm 'halving'"},
-      {{kAllReduce, kPair, 4}, "there is no all-reduce by algorithm 'pair'"},
-      {{kBarrier, kBruck, 0}, "size 0 is not within 1 and"},
-      {{kBarrier, kBruck, kSizeMax + 1}, "is not within 1 and"},
-      {{kBarrier, kBruck, 4, 4}, "rank 4 is not one of 4 ranks"},
-      {{kBarrier, kBruck, 4, -1}, "rank -1 is not one of 4 ranks"},
-      {{kBroadcast, kTree, 4, 0, 4}, "root 4 is not one of 4 ranks"},
-      {{kSend, kPair, 4, 0, -1}, "peer -1 is not one of 4 ranks"},
-      {{kRecv, kPair, 4, 2, 2}, "rank 2 is its own peer"},
-      {{kAllReduce, kDirect, kDirectSizeMax + 1}, "algorithm 'direct' is for at most 1024 ranks, not 1025"},
-      {{kAllReduce, kGather, kDirectSizeMax + 1}, "algorithm 'gather' is for at most 1024 ranks, not 1025"},
-      {{kAllReduce, kDirect, 4, 0, 0, /*wide=*/true}, "'direct' has no partial results"},
-      {{static_cast<Collective>(99), kTree, 4}, "there is no unknown"},
+      {{kBroadcast, A::kHalving, 4}, "there is no broadcast by algorithm 'halving'"},
+      {{kAllReduce, A::kPair, 4}, "there is no all-reduce by algorithm 'pair'"},
+      {{kBarrier, A::kBruck, 0}, "size 0 is not within 1 and"},
+      {{kBarrier, A::kBruck, kSizeMax + 1}, "is not within 1 and"},
+      {{kBarrier, A::kBruck, 4, 4}, "rank 4 is not one of 4 ranks"},
+      {{kBarrier, A::kBruck, 4, -1}, "rank -1 is not one of 4 ranks"},
+      {{kBroadcast, A::kTree, 4, 0, 4}, "root 4 is not one of 4 ranks"},
+      {{kSend, A::kPair, 4, 0, -1}, "peer -1 is not one of 4 ranks"},
+      {{kRecv, A::kPair, 4, 2, 2}, "rank 2 is its own peer"},
+      {{kAllReduce, A::kDirect, kDirectSizeMax + 1}, "algorithm 'direct' is for at most 1024 ranks, not 1025"},
+      {{kAllReduce, A::kGather, kDirectSizeMax + 1}, "algorithm 'gather' is for at most 1024 ranks, not 1025"},
+      {{kAllReduce, A::kDirect, 4, 0, 0, /*wide=*/true}, "'direct' has no partial results"},
+      {{static_cast<Collective>(99), A::kTree, 4}, "there is no unknown"},
   };
   for (const Refused& refused : kRefused) {
     const absl::Status status = BuildSchedule(refused.key).status();

@@ -245,7 +245,7 @@ TEST(VerifierTest, RefusesSeveralBlocksInOneOperand) {
 TEST(VerifierTest, RefusesAnotherRanksBlockAsOutput) {
   std::vector<Schedule> schedules = Good(Collective::kReduceScatter, Algorithm::kDirect, 2);
   schedules[0].steps.back().operand.first = 1;
-  ExpectRefused(schedules, "rank 0, step 2", "not the slice of this rank");
+  ExpectRefused(schedules, "rank 0, step 2", "the space holds only the slices from 0 to below 1");
 }
 
 TEST(VerifierTest, RefusesWritingTheInput) {
