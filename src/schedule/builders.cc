@@ -1,5 +1,9 @@
 #include "src/schedule/builders.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
@@ -10,41 +14,60 @@ namespace {
 
 using Build = Schedule (*)(const ScheduleKey&);
 
+struct Entry {
+  Collective collective;
+  Algorithm algorithm;
+  Build build;
+};
+
+// Those of a collective stand together.
+constexpr Entry kEntries[] = {
+    {Collective::kAllReduce, Algorithm::kExchange, ExchangeAllReduce},
+    {Collective::kAllReduce, Algorithm::kGather, GatherAllReduce},
+    {Collective::kAllReduce, Algorithm::kDoubling, DoublingAllReduce},
+    {Collective::kAllReduce, Algorithm::kQuadrupling, QuadruplingAllReduce},
+    {Collective::kAllReduce, Algorithm::kHalving, HalvingAllReduce},
+    {Collective::kAllReduce, Algorithm::kDirect, DirectAllReduce},
+    {Collective::kAllReduce, Algorithm::kRing, RingAllReduce},
+    {Collective::kReduceScatter, Algorithm::kHalving, HalvingReduceScatter},
+    {Collective::kReduceScatter, Algorithm::kDirect, DirectReduceScatter},
+    {Collective::kReduceScatter, Algorithm::kRing, RingReduceScatter},
+    {Collective::kAllGather, Algorithm::kBruck, BruckAllGather},
+    {Collective::kAllGather, Algorithm::kDirect, DirectAllGather},
+    {Collective::kAllGather, Algorithm::kRing, RingAllGather},
+    {Collective::kBroadcast, Algorithm::kTree, TreeBroadcast},
+    {Collective::kBroadcast, Algorithm::kDirect, DirectBroadcast},
+    {Collective::kReduce, Algorithm::kGather, GatherReduce},
+    {Collective::kReduce, Algorithm::kTree, TreeReduce},
+    {Collective::kReduce, Algorithm::kDirect, DirectReduce},
+    {Collective::kGather, Algorithm::kTree, TreeGather},
+    {Collective::kGather, Algorithm::kDirect, DirectGather},
+    {Collective::kScatter, Algorithm::kTree, TreeScatter},
+    {Collective::kScatter, Algorithm::kDirect, DirectScatter},
+    {Collective::kAllToAll, Algorithm::kBruck, BruckAllToAll},
+    {Collective::kAllToAll, Algorithm::kDirect, DirectAllToAll},
+    {Collective::kBarrier, Algorithm::kBruck, DisseminationBarrier},
+    {Collective::kSend, Algorithm::kPair, PairSend},
+    {Collective::kRecv, Algorithm::kPair, PairRecv},
+};
+
 Build BuildOf(Collective collective, Algorithm algorithm) {
-  switch (collective) {
-    case Collective::kAllReduce:
-      if (algorithm == Algorithm::kGather) return GatherAllReduce;
-      if (algorithm == Algorithm::kDoubling) return DoublingAllReduce;
-      if (algorithm == Algorithm::kHalving) return HalvingAllReduce;
-      if (algorithm == Algorithm::kDirect) return DirectAllReduce;
-      break;
-    case Collective::kReduceScatter:
-      if (algorithm == Algorithm::kHalving) return HalvingReduceScatter;
-      if (algorithm == Algorithm::kDirect) return DirectReduceScatter;
-      break;
-    case Collective::kAllGather:
-      if (algorithm == Algorithm::kBruck) return BruckAllGather;
-      if (algorithm == Algorithm::kDirect) return DirectAllGather;
-      break;
-    case Collective::kBroadcast:
-      if (algorithm == Algorithm::kTree) return TreeBroadcast;
-      break;
-    case Collective::kBarrier:
-      if (algorithm == Algorithm::kBruck) return DisseminationBarrier;
-      break;
-    case Collective::kSend:
-      if (algorithm == Algorithm::kPair) return PairSend;
-      break;
-    case Collective::kRecv:
-      if (algorithm == Algorithm::kPair) return PairRecv;
-      break;
-    case Collective::kReduce:
-    case Collective::kGather:
-    case Collective::kScatter:
-    case Collective::kAllToAll:
-      break;
+  for (const Entry& entry : kEntries) {
+    if (entry.collective == collective && entry.algorithm == algorithm) return entry.build;
   }
   return nullptr;
+}
+
+bool TakesFewRanks(Collective collective, Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kExchange:
+    case Algorithm::kGather:
+      return true;
+    case Algorithm::kDirect:  // elsewhere only the root is connected to all
+      return collective != Collective::kGather && collective != Collective::kScatter;
+    default:
+      return false;
+  }
 }
 
 absl::Status CheckRanks(const ScheduleKey& key) {
@@ -74,12 +97,11 @@ absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key) {
         absl::StrCat("there is no ", Name(key.collective), " by algorithm '", Name(key.algorithm), "'"));
   }
   TUTTI_RETURN_IF_ERROR(CheckRanks(key));
-  const bool all_to_all = key.algorithm == Algorithm::kDirect || key.algorithm == Algorithm::kGather;
-  if (all_to_all && key.size > kDirectSizeMax) {
+  if (key.size > kDirectSizeMax && TakesFewRanks(key.collective, key.algorithm)) {
     return absl::InvalidArgumentError(absl::StrCat("algorithm '", Name(key.algorithm), "' is for at most ",
                                                    kDirectSizeMax, " ranks, not ", key.size));
   }
-  if (key.wide && key.algorithm != Algorithm::kDoubling && key.algorithm != Algorithm::kHalving) {
+  if (key.wide && !MayBeWide(key.collective, key.algorithm)) {
     return absl::InvalidArgumentError(
         absl::StrCat("algorithm '", Name(key.algorithm), "' has no partial results that could be wide"));
   }
@@ -87,34 +109,16 @@ absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key) {
 }
 
 absl::Span<const Algorithm> AlgorithmsOf(Collective collective) {
-  static constexpr Algorithm kAllReduce[] = {Algorithm::kGather, Algorithm::kDoubling, Algorithm::kHalving,
-                                             Algorithm::kDirect};
-  static constexpr Algorithm kReduceScatter[] = {Algorithm::kHalving, Algorithm::kDirect};
-  static constexpr Algorithm kAllGather[] = {Algorithm::kBruck, Algorithm::kDirect};
-  static constexpr Algorithm kBroadcast[] = {Algorithm::kTree};
-  static constexpr Algorithm kBarrier[] = {Algorithm::kBruck};
-  static constexpr Algorithm kPair[] = {Algorithm::kPair};
-  switch (collective) {
-    case Collective::kAllReduce:
-      return kAllReduce;
-    case Collective::kReduceScatter:
-      return kReduceScatter;
-    case Collective::kAllGather:
-      return kAllGather;
-    case Collective::kBroadcast:
-      return kBroadcast;
-    case Collective::kBarrier:
-      return kBarrier;
-    case Collective::kSend:
-    case Collective::kRecv:
-      return kPair;
-    case Collective::kReduce:
-    case Collective::kGather:
-    case Collective::kScatter:
-    case Collective::kAllToAll:
-      break;
-  }
-  return {};
+  // One after another, as in kEntries.
+  static constexpr auto kAlgorithms = [] {
+    std::array<Algorithm, std::size(kEntries)> algorithms{};
+    for (size_t i = 0; i < algorithms.size(); ++i) algorithms[i] = kEntries[i].algorithm;
+    return algorithms;
+  }();
+  const auto is_of = [&](const Entry& entry) { return entry.collective == collective; };
+  const auto begin = std::find_if(std::begin(kEntries), std::end(kEntries), is_of);
+  const auto end = std::find_if_not(begin, std::end(kEntries), is_of);
+  return absl::MakeConstSpan(kAlgorithms).subspan(begin - std::begin(kEntries), end - begin);
 }
 
 }  // namespace tutti

@@ -14,22 +14,29 @@ struct ScheduleKey {
   Algorithm algorithm = Algorithm::kTree;
   int size = 1;
   int rank = 0;
-  int root = 0;       // broadcast: the root; send, recv: the peer; else 0
-  bool wide = false;  // only for kDoubling and kHalving
+  int root = 0;       // send, recv: the peer; of collectives that have no root: 0
+  bool wide = false;  // only if MayBeWide
   friend bool operator==(const ScheduleKey&, const ScheduleKey&) = default;
 };
 
 // More ranks than this have no schedules: planes are numbered in 16 bits.
 inline constexpr int kSizeMax = 1 << 15;
-// kDirect takes a connection to every rank, and kGather moves all inputs to every rank: above this many ranks they are
-// refused. Every collective has another algorithm.
+// Algorithms that take a connection from every rank to every other, or move all inputs to one rank, are refused above
+// this many ranks. Every collective has another.
 inline constexpr int kDirectSizeMax = 1024;
+
+// Whether partial results travel between ranks, which lose no bits if they are wide.
+constexpr bool MayBeWide(Collective collective, Algorithm algorithm) {
+  return Reduces(collective) &&
+         (algorithm == Algorithm::kDoubling || algorithm == Algorithm::kQuadrupling ||
+          algorithm == Algorithm::kHalving || algorithm == Algorithm::kRing || algorithm == Algorithm::kTree);
+}
 
 // The schedule, or kInvalidArgument for a collective that has no such algorithm (at this size), or a size, rank or root
 // out of range.
 absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key);
 
-// The algorithms that carry out a collective.
+// The algorithms that carry out a collective; at some sizes perhaps not all.
 absl::Span<const Algorithm> AlgorithmsOf(Collective collective);
 
 }  // namespace tutti

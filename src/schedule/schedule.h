@@ -49,19 +49,19 @@ constexpr bool MayBeInPlace(Collective collective) { return collective != Collec
 
 // How a collective is carried out. All but kAuto appear in schedules.
 enum class Algorithm : uint8_t {
-  kGather,    // all-reduce: gather all inputs by Bruck's doubling distances, reduce them locally. Any n, ceil(log2 n)
+  kGather,    // all-reduce: gather all inputs by Bruck's doubling distances, reduce them locally; any n, ceil(log2 n)
               // deep. reduce: all inputs go to the root at once.
   kDoubling,  // all-reduce: exchange whole partial sums with the rank at distance 1, 2, 4, ...
   kHalving,   // all-reduce, reduce-scatter: exchange halves at distance 1, 2, 4, ..., then (all-reduce) gather them
               // back.
   kDirect,    // all but barrier, send, recv: every rank sends each rank its slice.
-  kBruck,     // all-gather, barrier, all-to-all: doubling distances, any n.
+  kBruck,     // all-gather, all-to-all, barrier: doubling distances, any n.
   kTree,      // broadcast, reduce, gather, scatter: binomial tree.
   kPair,      // send, recv.
   kExchange,  // all-reduce: every rank sends its whole input to every other.
   kQuadrupling,  // all-reduce: kDoubling in groups of four, at distance 1, 4, 16, ...
   kRing,         // all-reduce, reduce-scatter, all-gather: slices go round from neighbour to neighbour. Reduces in an
-                 // order of its own (ring.cc), not by the canonical tree.
+                 // order of its own (ring.cc): the only one not to evaluate the canonical tree.
 };
 absl::string_view Name(Algorithm algorithm);
 

@@ -22,11 +22,14 @@ TEST(BuildScheduleTest, EveryScheduleIsRightForOneTo64Ranks) {
   }
 }
 
-TEST(BuildScheduleTest, EveryRootBroadcasts) {
+TEST(BuildScheduleTest, EveryRankCanBeTheRoot) {
   for (int size = 1; size <= 17; ++size) {
-    for (int root = 0; root < size; ++root) {
-      const absl::Status status = VerifyKey({Collective::kBroadcast, Algorithm::kTree, size, 0, root});
-      EXPECT_TRUE(status.ok()) << size << " ranks, root " << root << ": " << status;
+    for (ScheduleKey key : AllKeys(size)) {
+      if (!HasRoot(key.collective) || key.root != 0) continue;
+      for (; key.root < size; ++key.root) {
+        const absl::Status status = VerifyKey(key);
+        EXPECT_TRUE(status.ok()) << ToString(key) << ": " << status;
+      }
     }
   }
 }
@@ -77,6 +80,24 @@ TEST(BuildScheduleTest, CountsAreAsExpected) {
       {{kAllGather, A::kDirect, 8}, {7, 7, 7, 1}},
       {{kBroadcast, A::kTree, 8}, {3, 3, 3, 3}},
       {{kBroadcast, A::kTree, 6}, {3, 3, 3, 2}},
+      {{kAllReduce, A::kExchange, 5}, {4, 4, 4, 1}},
+      {{kAllReduce, A::kQuadrupling, 16}, {6, 6, 6, 2}},
+      {{kAllReduce, A::kQuadrupling, 8}, {4, 4, 4, 2}},
+      {{kAllReduce, A::kQuadrupling, 17}, {7, 7, 7, 4}},
+      {{kAllReduce, A::kRing, 5}, {8, 8, 2, 8}},
+      {{kReduceScatter, A::kRing, 5}, {4, 4, 2, 4}},
+      {{kAllGather, A::kRing, 5}, {4, 4, 2, 4}},
+      {{kBroadcast, A::kDirect, 8}, {7, 7, 7, 2}},
+      {{kReduce, A::kGather, 8}, {1, 1, 7, 1}},
+      {{kReduce, A::kTree, 8}, {1, 1, 3, 3}},
+      {{kReduce, A::kTree, 6, 0, 3}, {1, 1, 3, 3}},
+      {{kReduce, A::kDirect, 8}, {8, 8, 7, 2}},
+      {{kGather, A::kTree, 8}, {4, 4, 3, 3}},
+      {{kGather, A::kDirect, 8}, {1, 1, 7, 1}},
+      {{kScatter, A::kTree, 8}, {7, 7, 3, 3}},
+      {{kScatter, A::kDirect, 8}, {7, 7, 7, 1}},
+      {{kAllToAll, A::kBruck, 8}, {12, 12, 5, 3}},
+      {{kAllToAll, A::kDirect, 8}, {7, 7, 7, 1}},
       {{kBarrier, A::kBruck, 8}, {3, 3, 5, 3}},
       {{kBarrier, A::kBruck, 5}, {3, 3, 4, 3}},
   };
@@ -90,15 +111,47 @@ TEST(BuildScheduleTest, CountsAreAsExpected) {
   }
 }
 
+// Where every rank, or a root, has a message for every other.
+bool IsFlat(Algorithm algorithm, Collective collective) {
+  return algorithm == Algorithm::kDirect || algorithm == Algorithm::kExchange ||
+         (algorithm == Algorithm::kGather && collective == Collective::kReduce);
+}
+
 TEST(BuildScheduleTest, DepthAndPeersGrowWithTheLogarithm) {
   for (int size = 2; size <= 64; ++size) {
     const uint32_t log = static_cast<uint32_t>(std::bit_width(static_cast<uint32_t>(size - 1)));
     for (const ScheduleKey& key : AllKeys(size)) {
-      if (key.algorithm == Algorithm::kDirect) continue;
+      if (IsFlat(key.algorithm, key.collective) || key.algorithm == Algorithm::kRing) continue;
       ScheduleCounts counts;
       ASSERT_EQ(VerifyKey(key, &counts), absl::OkStatus()) << ToString(key);
       EXPECT_LE(counts.depth, key.algorithm == Algorithm::kHalving ? 2 * log : log + 1) << ToString(key);
       EXPECT_LE(counts.peers, 2 * log) << ToString(key);
+    }
+  }
+}
+
+TEST(BuildScheduleTest, FlatSchedulesAreAtMostTwoMessagesDeep) {
+  for (int size = 2; size <= 64; ++size) {
+    for (const ScheduleKey& key : AllKeys(size)) {
+      if (!IsFlat(key.algorithm, key.collective)) continue;
+      ScheduleCounts counts;
+      ASSERT_EQ(VerifyKey(key, &counts), absl::OkStatus()) << ToString(key);
+      EXPECT_LE(counts.depth, 2u) << ToString(key);
+    }
+  }
+}
+
+TEST(BuildScheduleTest, RingsTalkToTheirNeighboursOnly) {
+  for (int size = 2; size <= 64; ++size) {
+    for (const ScheduleKey& key : AllKeys(size)) {
+      if (key.algorithm != Algorithm::kRing) continue;
+      for (int rank = 0; rank < size; ++rank) {
+        for (const Step& step : Build(key, rank).steps) {
+          if (step.peer < 0) continue;
+          const int neighbour = step.kind == StepKind::kSend ? rank + 1 : rank + size - 1;
+          EXPECT_EQ(step.peer, neighbour % size) << ToString(key);
+        }
+      }
     }
   }
 }
@@ -149,7 +202,13 @@ TEST(BuildScheduleTest, RefusesWhatCannotBe) {
       {{kRecv, A::kPair, 4, 2, 2}, "rank 2 is its own peer"},
       {{kAllReduce, A::kDirect, kDirectSizeMax + 1}, "algorithm 'direct' is for at most 1024 ranks, not 1025"},
       {{kAllReduce, A::kGather, kDirectSizeMax + 1}, "algorithm 'gather' is for at most 1024 ranks, not 1025"},
+      {{kAllReduce, A::kExchange, kDirectSizeMax + 1}, "algorithm 'exchange' is for at most 1024 ranks, not 1025"},
+      {{kReduce, A::kGather, kDirectSizeMax + 1}, "algorithm 'gather' is for at most 1024 ranks, not 1025"},
+      {{kBroadcast, A::kDirect, kDirectSizeMax + 1}, "algorithm 'direct' is for at most 1024 ranks, not 1025"},
+      {{kAllToAll, A::kDirect, kDirectSizeMax + 1}, "algorithm 'direct' is for at most 1024 ranks, not 1025"},
       {{kAllReduce, A::kDirect, 4, 0, 0, /*wide=*/true}, "'direct' has no partial results"},
+      {{kAllGather, A::kRing, 4, 0, 0, /*wide=*/true}, "'ring' has no partial results"},
+      {{kBroadcast, A::kTree, 4, 0, 0, /*wide=*/true}, "'tree' has no partial results"},
       {{static_cast<Collective>(99), A::kTree, 4}, "there is no unknown"},
   };
   for (const Refused& refused : kRefused) {

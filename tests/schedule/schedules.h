@@ -19,24 +19,31 @@ inline std::string ToString(const ScheduleKey& key) {
                       key.wide ? ", wide" : "");
 }
 
-// Every schedule that exists for so many ranks, but for the rank; broadcasts from the first, a middle and the last
-// rank.
+// All but send and recv, which take two different schedules.
+inline constexpr Collective kCollectives[] = {
+    Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
+    Collective::kBroadcast, Collective::kReduce,        Collective::kGather,
+    Collective::kScatter,   Collective::kAllToAll,      Collective::kBarrier};
+
+inline bool HasRoot(Collective collective) {
+  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
+         collective == Collective::kGather || collective == Collective::kScatter;
+}
+
+// Every schedule that exists for so many ranks, but for the rank; with the first, a middle and the last rank as root.
 inline std::vector<ScheduleKey> AllKeys(int size) {
   std::vector<ScheduleKey> keys;
-  for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
-                                      Collective::kBroadcast, Collective::kBarrier}) {
+  for (const Collective collective : kCollectives) {
+    std::vector<int> roots = {0};
+    if (HasRoot(collective) && size > 1) roots.push_back(size - 1);
+    if (HasRoot(collective) && size > 2) roots.push_back(size / 2);
     for (const Algorithm algorithm : AlgorithmsOf(collective)) {
-      ScheduleKey key = {.collective = collective, .algorithm = algorithm, .size = size};
-      if (!BuildSchedule(key).ok()) continue;  // too many ranks for this algorithm
-      keys.push_back(key);
-      key.wide = true;
-      if (BuildSchedule(key).ok()) keys.push_back(key);
-      key.wide = false;
-      if (collective != Collective::kBroadcast || size == 1) continue;
-      key.root = size - 1;
-      keys.push_back(key);
-      key.root = size / 2;
-      if (size > 2) keys.push_back(key);
+      for (const int root : roots) {
+        for (const bool wide : {false, true}) {
+          const ScheduleKey key = {collective, algorithm, size, 0, root, wide};
+          if (BuildSchedule(key).ok()) keys.push_back(key);  // else too many ranks, or never wide
+        }
+      }
     }
   }
   return keys;
