@@ -17,6 +17,8 @@ from harness.child import End
 
 WARMUP_ITERATIONS = 20  # as in bench/peers
 
+_TUTTI_RUN = "tools/tutti_run/tutti-run"
+_ALLREDUCE_BENCH = "bench/allreduce_bench/allreduce_bench"
 KEEP_HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
 
 
@@ -28,6 +30,7 @@ class Job:
     scratch: Path  # an empty folder
     ranks: int
     bytes: int
+    realtime: bool = False
 
     @property
     def oversubscribed(self) -> bool:
@@ -38,8 +41,12 @@ class Job:
         most = 200 if self.oversubscribed else 1000
         return max(10, min(most, (128 << 20) // self.bytes))
 
-    def driver(self, name: str) -> str:
-        return str(self.build / name)
+    def tutti_run(self) -> list[str]:
+        return [str(self.build / _TUTTI_RUN), "-n", str(self.ranks)]
+
+    def driver(self, name: str) -> list[str]:
+        # Below the launcher, and in turns: ranks that poll would keep a core from it, and from each other, for ever.
+        return ["chrt", "--rr", "10"] * self.realtime + [str(self.build / name)]
 
 
 @dataclass(frozen=True)
@@ -77,17 +84,13 @@ class Contender:
         return ""
 
 
-_TUTTI_RUN = "tools/tutti_run/tutti-run"
-_ALLREDUCE_BENCH = "bench/allreduce_bench/allreduce_bench"
-
-
 def _json_path(job: Job) -> Path:
     return job.scratch / "result.json"
 
 
 def _tutti(buffers: str) -> Callable[[Job], Command]:
     def command(job: Job) -> Command:
-        arguments = [job.driver(_TUTTI_RUN), "-n", str(job.ranks), job.driver(_ALLREDUCE_BENCH),
+        arguments = [*job.tutti_run(), *job.driver(_ALLREDUCE_BENCH),
                      "-b", str(job.bytes), "-n", str(job.iterations), "-w", str(WARMUP_ITERATIONS),
                      "-J", str(_json_path(job))]
         return Command(arguments + ["-R"] * (buffers == "library"), {})
@@ -105,7 +108,7 @@ def _openmpi(*settings: str) -> Callable[[Job], Command]:
                      if job.oversubscribed else ["--bind-to", "core"])
         root = ["--allow-run-as-root"] * (os.geteuid() == 0)
         return Command(["mpirun.openmpi", *root, "--mca", "pml", "ob1", *settings, *placement, "-n", str(job.ranks),
-                        job.driver("bench/peers/openmpi_peer"), *_work(job)], {})
+                        *job.driver("bench/peers/openmpi_peer"), *_work(job)], {})
 
     return command
 
@@ -115,7 +118,7 @@ def _mpich(environment: dict[str, str]) -> Callable[[Job], Command]:
         placement = [] if job.oversubscribed else ["-bind-to", "core"]
         yielding = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"} if job.oversubscribed else {}
         return Command(["mpiexec.mpich", "-launcher", "fork", *placement, "-n", str(job.ranks),
-                        job.driver("bench/peers/mpich_peer"), *_work(job)], environment | yielding)
+                        *job.driver("bench/peers/mpich_peer"), *_work(job)], environment | yielding)
 
     return command
 
@@ -123,14 +126,14 @@ def _mpich(environment: dict[str, str]) -> Callable[[Job], Command]:
 def _gloo(algorithm: str) -> Callable[[Job], Command]:
     def command(job: Job) -> Command:
         # tutti-run only starts the processes and sets RANK and WORLD_SIZE.
-        return Command([job.driver(_TUTTI_RUN), "-n", str(job.ranks), job.driver("bench/peers/gloo_peer"), algorithm,
-                        "lo", str(job.scratch), *_work(job)], {})
+        return Command([*job.tutti_run(), *job.driver("bench/peers/gloo_peer"), algorithm, "lo",
+                        str(job.scratch), *_work(job)], {})
 
     return command
 
 
 def _socket(congestion: str) -> Callable[[Job], Command]:
-    return lambda job: Command([job.driver("bench/peers/socket_peer"), congestion, *_work(job)], {})
+    return lambda job: Command([*job.driver("bench/peers/socket_peer"), congestion, *_work(job)], {})
 
 
 CONTENDERS = [
