@@ -63,6 +63,14 @@ TEST(ScheduleBuilderTest, InputAndOutputAreTheSameMemory) {
   EXPECT_THAT(Predecessors(std::move(builder).Build()), ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(0)));
 }
 
+TEST(ScheduleBuilderTest, InputAndOutputOfAllToAllAreNot) {
+  ScheduleBuilder builder({.collective = Collective::kAllToAll, .algorithm = Algorithm::kDirect, .size = 4}, 4);
+  builder.Send({kInput, 1}, 1);
+  builder.Recv(3, {kOutput, 1});
+  builder.Send({kOutput, 1}, 2);
+  EXPECT_THAT(Predecessors(std::move(builder).Build()), ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(1)));
+}
+
 TEST(ScheduleBuilderTest, StepWithManySharedSlicesWaitsOnce) {
   ScheduleBuilder builder(kKey, 8);
   const Space plane = builder.AddPlane(4, 4);

@@ -326,6 +326,54 @@ TEST(VerifierTest, RefusesSourcesOutsideTheSchedule) {
   ExpectRefused(schedules, "rank 0, step 4", "lie outside the schedule");
 }
 
+TEST(VerifierTest, RefusesRingThatStartsSomewhereElse) {
+  std::vector<Schedule> schedules = Good(Collective::kReduceScatter, Algorithm::kRing, 3);
+  const Step& reduce = schedules[2].steps[2];  // of slice 0, second in its chain
+  std::swap(schedules[2].sources[reduce.first_source], schedules[2].sources[reduce.first_source + 1]);
+  ExpectRefused(schedules, "rank 0", "ends as final ((2 1) 0) instead of final ((1 2) 0)");
+}
+
+TEST(VerifierTest, RefusesOutputThatOnlyTheRootHas) {
+  std::vector<Schedule> schedules = Good(Collective::kReduce, Algorithm::kDirect, 3);
+  for (Step& step : schedules[1].steps) {
+    if (step.final) step.operand.space = kOutput;
+  }
+  ExpectRefused(schedules, "rank 1", "this rank has no such memory");
+  schedules = Good(Collective::kGather, Algorithm::kDirect, 3);
+  schedules[1].steps[0].operand.space = kOutput;
+  ExpectRefused(schedules, "rank 1, step 0 (send output[1] to 0)", "this rank has no such memory");
+}
+
+TEST(VerifierTest, RefusesInputThatOnlyTheRootHas) {
+  std::vector<Schedule> schedules = Good(Collective::kScatter, Algorithm::kTree, 4);
+  for (Step& step : schedules[2].steps) {
+    if (step.kind == StepKind::kSend) step.operand.space = kInput;
+  }
+  ExpectRefused(schedules, "rank 2", "this rank has no such memory");
+}
+
+TEST(VerifierTest, RefusesReduceThatEndsOnAnotherRank) {
+  std::vector<Schedule> schedules = Good(Collective::kReduce, Algorithm::kGather, 3);
+  for (Schedule& schedule : schedules) schedule.root = 1;
+  ExpectRefused(schedules, "rank 0", "this rank has no such memory");
+}
+
+TEST(VerifierTest, RefusesToForgetABlockOfAllToAll) {
+  std::vector<Schedule> schedules = Good(Collective::kAllToAll, Algorithm::kBruck, 2);
+  RemoveStep(schedules[1], 0);  // the copy of the own block
+  ExpectRefused(schedules, "rank 1, no step", "slice 0 of the output ends as nothing instead of 1");
+}
+
+TEST(VerifierTest, RefusesBlockThatCameAWrongWay) {
+  std::vector<Schedule> schedules = Good(Collective::kAllToAll, Algorithm::kDirect, 3);
+  for (Schedule& schedule : schedules) {  // everything the other way round
+    for (Step& step : schedule.steps) {
+      if (step.peer >= 0) step.peer = 3 - step.peer - schedule.rank;
+    }
+  }
+  ExpectRefused(schedules, "rank 0", "slice 1 of the output ends as 1 instead of 2");
+}
+
 // --- Every schedule, broken in every place, in the ways that always matter. ---
 
 struct Mutation {
