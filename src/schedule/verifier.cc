@@ -23,6 +23,7 @@
 #include "src/base/status_macros.h"
 #include "src/schedule/builders.h"
 #include "src/schedule/canonical_tree.h"
+#include "src/schedule/channels.h"
 #include "src/schedule/expressions.h"
 #include "src/schedule/rank_check.h"
 
@@ -48,14 +49,14 @@ bool IsMessage(const Node& node) { return node.kind == StepKind::kSend || node.k
 class Verifier {
  public:
   Verifier(int size, absl::FunctionRef<const Schedule&(int rank)> schedule)
-      : size_(size), schedule_(schedule), expressions_(static_cast<uint32_t>(size)) {}
+      : size_(size), schedule_(schedule), expressions_(static_cast<uint32_t>(size)), channels_(size) {}
 
   absl::Status Verify() {
     for (int rank = 0; rank < size_; ++rank) TUTTI_RETURN_IF_ERROR(Load(rank));
     ranks_.push_back({.first_node = NodeCount(), .first_cell = static_cast<uint32_t>(values_.size())});
     nodes_.push_back({.first_successor = static_cast<uint32_t>(successors_.size())});
     for (int rank = 0; rank < size_; ++rank) TUTTI_RETURN_IF_ERROR(MatchReceives(rank));
-    for (const Channel& channel : channels_) TUTTI_RETURN_IF_ERROR(CheckAllMatched(channel));
+    TUTTI_RETURN_IF_ERROR(CheckAllMatched());
     depths_.resize(nodes_.size());
     if (head_.collective == Collective::kBarrier) BeginNews();
     TUTTI_RETURN_IF_ERROR(Run());
@@ -73,19 +74,10 @@ class Verifier {
   struct Rank {
     uint32_t first_node = 0;
     uint32_t first_cell = 0;
-    uint32_t first_channel = 0;
     uint32_t slices = 0;
     Plane output = {};  // the slices of it that exist
     Collective collective = Collective::kBarrier;
     int root = 0;
-  };
-
-  // The sends of one rank to one peer, in order.
-  struct Channel {
-    int from;
-    int to;
-    uint32_t next;  // in sends_: the first one not yet matched
-    uint32_t end;
   };
 
   uint32_t NodeCount() const { return static_cast<uint32_t>(nodes_.size()); }
@@ -103,14 +95,13 @@ class Verifier {
     if (rank == 0) Reserve(schedule, numbering);
     const Rank info = {.first_node = NodeCount(),
                        .first_cell = static_cast<uint32_t>(values_.size()),
-                       .first_channel = static_cast<uint32_t>(channels_.size()),
                        .slices = schedule.slices,
                        .output = SlicesHeld(schedule, kOutput),
                        .collective = schedule.collective,
                        .root = schedule.root};
     ranks_.push_back(info);
     for (const Step& step : schedule.steps) AddNode(schedule, numbering, info, step);
-    AddChannels(schedule, info);
+    channels_.Add(schedule, info.first_node);
     Count(schedule);
     values_.resize(values_.size() + numbering.count());
     SetInputs(schedule, info);
@@ -173,25 +164,6 @@ class Verifier {
     for (const uint32_t successor : schedule.SuccessorsOf(step)) successors_.push_back(info.first_node + successor);
   }
 
-  void AddChannels(const Schedule& schedule, const Rank& info) {
-    sends_to_.assign(size_, 0);
-    for (const Step& step : schedule.steps) {
-      if (step.kind == StepKind::kSend) ++sends_to_[step.peer];
-    }
-    uint32_t end = static_cast<uint32_t>(sends_.size());
-    for (int peer = 0; peer < size_; ++peer) {
-      if (sends_to_[peer] == 0) continue;
-      const uint32_t begin = end;
-      end += std::exchange(sends_to_[peer], begin);
-      channels_.push_back({.from = schedule.rank, .to = peer, .next = begin, .end = end});
-    }
-    sends_.resize(end);
-    for (uint32_t i = 0; i < schedule.steps.size(); ++i) {
-      const Step& step = schedule.steps[i];
-      if (step.kind == StepKind::kSend) sends_[sends_to_[step.peer]++] = info.first_node + i;
-    }
-  }
-
   void Count(const Schedule& schedule) {
     uint64_t messages = 0, slices = 0;
     std::vector<bool> is_peer(size_);
@@ -219,11 +191,8 @@ class Verifier {
     for (uint32_t i = ranks_[rank].first_node; i < ranks_[rank + 1].first_node; ++i) {
       Node& recv = nodes_[i];
       if (recv.kind != StepKind::kRecv) continue;
-      Channel* channel = FindChannel(static_cast<int>(recv.link), rank);
-      if (channel == nullptr || channel->next == channel->end) {
-        return ErrorAt(i, absl::StrCat("rank ", recv.link, " sends no message for it"));
-      }
-      const uint32_t sender = sends_[channel->next++];
+      const uint32_t sender = channels_.Take(static_cast<int>(recv.link), rank);
+      if (sender == Channels::kNone) return ErrorAt(i, absl::StrCat("rank ", recv.link, " sends no message for it"));
       Node& send = nodes_[sender];
       if (send.first != recv.first || send.count != recv.count) {
         return ErrorAt(i, absl::StrCat("is for other slices than the matching ", Describe(sender)));
@@ -237,17 +206,10 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  Channel* FindChannel(int from, int to) {
-    Channel* const begin = channels_.data() + ranks_[from].first_channel;
-    Channel* const end =
-        channels_.data() + (from + 1 == size_ ? channels_.size() : size_t{ranks_[from + 1].first_channel});
-    Channel* const found = std::lower_bound(begin, end, to, [](const Channel& c, int peer) { return c.to < peer; });
-    return found != end && found->to == to ? found : nullptr;
-  }
-
-  absl::Status CheckAllMatched(const Channel& channel) {
-    if (channel.next == channel.end) return absl::OkStatus();
-    return ErrorAt(sends_[channel.next], absl::StrCat("rank ", channel.to, " has no receive for it"));
+  absl::Status CheckAllMatched() {
+    const uint32_t left = channels_.Left();
+    if (left == Channels::kNone) return absl::OkStatus();
+    return ErrorAt(left, absl::StrCat("rank ", nodes_[left].link, " has no receive for it"));
   }
 
   // --- Running ---
@@ -461,6 +423,7 @@ class Verifier {
   const absl::FunctionRef<const Schedule&(int rank)> schedule_;
   RankCheck rank_check_;
   Expressions expressions_;
+  Channels channels_;
   ScheduleCounts counts_;
 
   // What all ranks have in common.
@@ -470,11 +433,8 @@ class Verifier {
   std::vector<Rank> ranks_;
   std::vector<Node> nodes_;  // and one more, to end the last one's successors
   std::vector<uint32_t> successors_;
-  std::vector<uint32_t> sources_;   // of each result: how many, and their first cells
-  std::vector<Value> values_;       // by cell
-  std::vector<Channel> channels_;   // by sender, then receiver
-  std::vector<uint32_t> sends_;     // by channel
-  std::vector<uint32_t> sends_to_;  // scratch, by peer
+  std::vector<uint32_t> sources_;  // of each result: how many, and their first cells
+  std::vector<Value> values_;      // by cell
   std::vector<uint32_t> runnable_;
   std::vector<uint16_t> depths_;  // by node: messages on the longest way to it
   std::vector<uint64_t> news_;
