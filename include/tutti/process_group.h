@@ -9,9 +9,11 @@
 #define TUTTI_PROCESS_GROUP_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -64,6 +66,15 @@ struct ReduceOptions {
   bool background = false;
 };
 
+// For Send and Recv.
+struct PointToPointOptions {
+  // A receive takes only messages with its own tag.
+  uint32_t tag = 0;
+  // Zero: the group's time-out. Counts from the call.
+  absl::Duration timeout = absl::ZeroDuration();
+  bool background = false;  // as in CollectiveOptions
+};
+
 // One rank's member of a group. Every rank calls the same collectives, with the same arguments where they must agree,
 // in the same order:
 //
@@ -72,6 +83,8 @@ struct ReduceOptions {
 //   rank 1: AllReduce(a) Barrier()   rank 1: Barrier() AllReduce(a)
 //
 // What cannot be told apart is not noticed: two calls with equal operation, type and count, swapped on one rank.
+//
+// A process may be in many groups; each is independent of the others, in its threads as well.
 //
 // Thread-safe in that calls from several threads never corrupt anything; but the order in which collectives are called
 // is part of their meaning, so threads that share a group must agree on an order that is the same on all ranks.
@@ -95,29 +108,83 @@ class ProcessGroup {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // --- Reductions ---
+
   // data[i] = op over ranks of data[i]. Same count and type on all ranks.
   virtual Work AllReduce(Tensor data, const ReduceOptions& options = {}) = 0;
   // output[i] = op over ranks of input[i]. Same count and type; input may be output.
   virtual Work AllReduce(ConstTensor input, Tensor output, const ReduceOptions& options = {}) = 0;
 
+  // On rank root, output[i] = op over ranks of input[i]; input may be output. Elsewhere output is not touched, and may
+  // be empty.
+  virtual Work Reduce(ConstTensor input, Tensor output, int root, const ReduceOptions& options = {}) = 0;
+
   // input has size() * c elements, output c; output[i] = op over ranks of input[rank() * c + i]. In place: output is
   // input's part of this rank.
   virtual Work ReduceScatter(ConstTensor input, Tensor output, const ReduceOptions& options = {}) = 0;
+  // Blocks of different sizes: input consists of a block of counts[r] elements for each rank r, in order; output is
+  // that of this rank. Same counts on all ranks; zero is allowed.
+  virtual Work ReduceScatterV(ConstTensor input, Tensor output, absl::Span<const size_t> counts,
+                              const ReduceOptions& options = {}) = 0;
+
+  // --- Moves: any type, nothing is computed ---
 
   // input has c elements, output size() * c; output[r * c + i] = input[i] of rank r. In place: input is output's part
   // of this rank.
   virtual Work AllGather(ConstTensor input, Tensor output, const CollectiveOptions& options = {}) = 0;
+  // Blocks of different sizes: input has counts[rank()] elements, output one block of counts[r] for each rank r, in
+  // order. Same counts on all ranks; zero is allowed.
+  virtual Work AllGatherV(ConstTensor input, Tensor output, absl::Span<const size_t> counts,
+                          const CollectiveOptions& options = {}) = 0;
 
   // data[i] = data[i] of rank root. Same count, type and root.
   virtual Work Broadcast(Tensor data, int root, const CollectiveOptions& options = {}) = 0;
 
-  // Done when every rank has called it.
+  // AllGather, of which only rank root gets the output. Elsewhere output may be empty.
+  virtual Work Gather(ConstTensor input, Tensor output, int root, const CollectiveOptions& options = {}) = 0;
+  // `counts` matter on rank root only, where counts[r] is what rank r brings.
+  virtual Work GatherV(ConstTensor input, Tensor output, absl::Span<const size_t> counts, int root,
+                       const CollectiveOptions& options = {}) = 0;
+
+  // output[i] = input[rank() * c + i] of rank root, where input has size() * c elements and every output c. Elsewhere
+  // input may be empty. In place on root: output is input's part of root.
+  virtual Work Scatter(ConstTensor input, Tensor output, int root, const CollectiveOptions& options = {}) = 0;
+  // `counts` matter on rank root only, where counts[r] is what rank r gets.
+  virtual Work ScatterV(ConstTensor input, Tensor output, absl::Span<const size_t> counts, int root,
+                        const CollectiveOptions& options = {}) = 0;
+
+  // input and output have size() * c elements: block r of the input goes to rank r, block r of the output comes from
+  // rank r. Never in place.
+  virtual Work AllToAll(ConstTensor input, Tensor output, const CollectiveOptions& options = {}) = 0;
+  // Blocks of different sizes: input_counts[r] go to rank r, output_counts[r] come from it. What this rank expects from
+  // another must be what that one sends to it; otherwise the group ends with an error that gives both numbers.
+  virtual Work AllToAllV(ConstTensor input, absl::Span<const size_t> input_counts, Tensor output,
+                         absl::Span<const size_t> output_counts, const CollectiveOptions& options = {}) = 0;
+
+  // Done when every rank has called it. If some do not come in time, the error on the others names each of them.
   virtual Work Barrier(const CollectiveOptions& options = {}) = 0;
 
-  // One rank to another; calls between the same two ranks match in order. Send is done when `data` may be reused, which
-  // may be before the peer has called Recv. Independent of the order of the collectives.
-  virtual Work Send(ConstTensor data, int to, const CollectiveOptions& options = {}) = 0;
-  virtual Work Recv(Tensor data, int from, const CollectiveOptions& options = {}) = 0;
+  // --- One rank to another ---
+
+  // Calls with the same tag between the same two ranks match in order, and must agree in count and type. Send is done
+  // when `data` may be reused, which may be before the peer has called Recv. Independent of the order of the
+  // collectives.
+  virtual Work Send(ConstTensor data, int to, const PointToPointOptions& options = {}) = 0;
+  virtual Work Recv(Tensor data, int from, const PointToPointOptions& options = {}) = 0;
+  // From whichever rank sends first with this tag; Work::source() says which it was. Connects to every rank.
+  virtual Work RecvAny(Tensor data, const PointToPointOptions& options = {}) = 0;
+
+  // Issues all operations that `calls` calls on its argument as one: they leave together when `calls` returns, and the
+  // result is done when all are, with the first error. So sends and receives may be written down in any order:
+  //
+  //   Work both = group->Batch([&](ProcessGroup& batch) {
+  //     batch.Send(mine, next);
+  //     batch.Recv(theirs, previous);
+  //   });
+  //
+  // The Works returned within are valid too, but to Wait for one within `calls` is an error (kFailedPrecondition). If
+  // an argument is refused, nothing is issued, and the result is that error. Batches do not nest.
+  virtual Work Batch(absl::FunctionRef<void(ProcessGroup& batch)> calls) = 0;
 
   // Memory that transports can reduce in place. Not a collective. kResourceExhausted if there is none.
   virtual absl::StatusOr<Buffer> Allocate(size_t bytes) = 0;

@@ -11,6 +11,10 @@ namespace {
 
 uint64_t Cookie(size_t run, uint32_t step) { return uint64_t{run} << 32 | step; }
 
+int RootOf(const EngineOperation& operation) {
+  return operation.channel == Channel::kPointToPoint ? operation.peer : operation.descriptor.root;
+}
+
 DataType PlaneType(const EngineOperation& operation) {
   return operation.wide ? AccumulatorType(operation.descriptor.type, operation.descriptor.op)
                         : operation.descriptor.type;
@@ -20,27 +24,59 @@ DataType PlaneType(const EngineOperation& operation) {
 
 Core::Core(std::unique_ptr<Endpoint> endpoint, Journal& journal) : journal_(journal), endpoint_(std::move(endpoint)) {}
 
-Core::Lane& Core::LaneOf(const EngineOperation& operation) {
-  if (operation.channel == Channel::kCollective) return collectives_;
-  return pairs_[{operation.descriptor.collective, operation.peer}];
-}
-
-Core::Lane* Core::ReceivingLane(int peer, Channel channel) {
-  if (channel == Channel::kCollective) return &collectives_;
-  const auto found = pairs_.find({Collective::kRecv, peer});
-  return found == pairs_.end() ? nullptr : &found->second;
+// Null for receives.
+Core::Lane* Core::LaneOf(const EngineOperation& operation) {
+  if (operation.channel == Channel::kCollective) return &collectives_;
+  return operation.descriptor.collective == Collective::kSend ? &sends_[operation.peer] : nullptr;
 }
 
 void Core::Start(EngineOperation* operation) {
   operation->pending_index = pending_.size();
   pending_.push_back(operation);
-  Lane& lane = LaneOf(*operation);
-  if (operation->channel == Channel::kPointToPoint) operation->sequence = ++lane.sequence;
-  if (lane.active != nullptr) {
-    lane.queue.push_back(operation);
+  Lane* const lane = LaneOf(*operation);
+  if (lane == nullptr) return StartReceive(operation);
+  if (operation->channel == Channel::kPointToPoint) operation->sequence = ++lane->sequence;
+  if (lane->active != nullptr) {
+    lane->queue.push_back(operation);
   } else {
-    lane.active = operation;
+    lane->active = operation;
     Activate(operation);
+  }
+}
+
+void Core::StartReceive(EngineOperation* operation) {
+  if (trouble_.has_value()) return;
+  if (const Mailbox::Early* early = mailbox_.OldestEarly(operation->peer, operation->label)) {
+    return Bind(operation, early->peer, early->tag);
+  }
+  mailbox_.Post(operation);
+  ExpectFrom(operation->peer, 1);
+}
+
+// Point to point.
+void Core::ExpectFrom(int peer, int64_t count) {
+  if (peer != kAnyPeer) return endpoint_->Expect(peer, Channel::kPointToPoint, count);
+  for (int each = 0; each < endpoint_->size(); ++each) {
+    if (each != endpoint_->rank()) endpoint_->Expect(each, Channel::kPointToPoint, count);
+  }
+}
+
+// Null if no posted receive may take it.
+EngineOperation* Core::BindPosted(int peer, const MessageTag& tag) {
+  EngineOperation* const receive = mailbox_.TakePosted(peer, tag.ordinal);
+  if (receive == nullptr) return nullptr;
+  ExpectFrom(receive->peer, -1);  // BeginSegment expects what it gets
+  Bind(receive, peer, tag);
+  return receive;
+}
+
+// The receive gets the message, of which the first segment has this tag. Nothing is expected for it any more.
+void Core::Bind(EngineOperation* receive, int peer, const MessageTag& tag) {
+  mailbox_.Bind(receive, peer, tag.sequence);
+  if (tag.fingerprint != receive->fingerprint) {
+    Mismatched(*receive, peer, tag);
+  } else {
+    Activate(receive);
   }
 }
 
@@ -51,7 +87,7 @@ void Core::Activate(EngineOperation* operation) {
                                                           .algorithm = descriptor.algorithm,
                                                           .size = endpoint_->size(),
                                                           .rank = endpoint_->rank(),
-                                                          .root = descriptor.root,
+                                                          .root = RootOf(*operation),
                                                           .wide = operation->wide});
   if (!program.ok()) return Report({.kind = Trouble::Kind::kInternal, .status = program.status()});
   operation->program = *program;
@@ -59,7 +95,12 @@ void Core::Activate(EngineOperation* operation) {
   operation->oldest_segment = 0;
   operation->finished = 0;
   operation->advanced = false;
-  operation->layout.Bind((*program)->schedule, operation->input, operation->output, descriptor.count,
+  operation->layout.Bind((*program)->schedule,
+                         {.input = operation->input,
+                          .output = operation->output,
+                          .count = descriptor.count,
+                          .input_counts = operation->input_counts,
+                          .output_counts = operation->output_counts},
                          descriptor.segment_bytes / ByteSize(descriptor.type), ByteSize(descriptor.type),
                          ByteSize(PlaneType(*operation)));
   const size_t scratch_bytes =
@@ -104,12 +145,24 @@ void Core::BeginSegment(EngineOperation* operation, uint64_t segment) {
   run.scratch = scratch_.data() + segment % kWindow * operation->layout.scratch_bytes();
   run.remaining = static_cast<uint32_t>(program.schedule.steps.size());
   run.waiting.assign(program.dependencies.begin(), program.dependencies.end());
-  for (const Program::Source& source : program.receives) {
-    endpoint_->Expect(source.peer, operation->channel, static_cast<uint32_t>(source.steps.size()));
-  }
-  if (run.remaining == 0) return SegmentDone(run);
+  ExpectMessages(*operation, segment);
   ready_.assign(program.initial.begin(), program.initial.end());
   RunReady(run);
+  if (operation->descriptor.collective == Collective::kRecv) DeliverEarly(run);
+}
+
+void Core::ExpectMessages(const EngineOperation& operation, uint64_t segment) {
+  const std::vector<Step>& steps = operation.program->schedule.steps;
+  for (const Program::Source& source : operation.program->receives) {
+    auto count = static_cast<int64_t>(source.steps.size());
+    if (operation.descriptor.uneven) {
+      count = std::count_if(source.steps.begin(), source.steps.end(),
+                            [&](uint32_t step) { return !operation.layout.Omits(steps[step].operand, segment); });
+    }
+    const bool here = operation.channel == Channel::kPointToPoint &&
+                      mailbox_.FindEarly(source.peer, operation.sequence, static_cast<uint32_t>(segment)) != nullptr;
+    if (!here) endpoint_->Expect(source.peer, operation.channel, count);
+  }
 }
 
 // Runs the steps in ready_, and those that become ready by it.
@@ -126,16 +179,21 @@ bool Core::Execute(Run& run, uint32_t step_index) {
   const Step& step = operation.program->schedule.steps[step_index];
   switch (step.kind) {
     case StepKind::kSend: {
+      if (operation.layout.Omits(step.operand, run.segment)) return true;
       const Layout::Range range = operation.layout.Locate(step.operand, run.segment, run.scratch);
       const MessageTag tag = {.fingerprint = operation.fingerprint,
                               .sequence = operation.sequence,
                               .segment = static_cast<uint32_t>(run.segment),
-                              .ordinal = operation.program->ordinals[step_index]};
+                              .ordinal = operation.channel == Channel::kPointToPoint
+                                             ? operation.label
+                                             : operation.program->ordinals[step_index],
+                              .block_bytes = operation.layout.BlockBytes(step.operand)};
       endpoint_->Send(step.peer, operation.channel, tag, range.data, range.bytes, Cookie(run.index, step_index));
       return false;
     }
     case StepKind::kRecv:
-      return false;  // done when the message is in place
+      // Otherwise done when the message is in place.
+      return operation.layout.Omits(step.operand, run.segment);
     case StepKind::kReduce:
       Reduce(run, step);
       return true;
@@ -214,12 +272,16 @@ bool Core::Advance() {
       BeginSegments(operation);
       continue;
     }
-    Lane& lane = LaneOf(*operation);
-    lane.active = nullptr;
-    if (!lane.queue.empty()) {
-      lane.active = lane.queue.front();
-      lane.queue.pop_front();
-      Activate(lane.active);
+    Lane* const lane = LaneOf(*operation);
+    if (lane == nullptr) {
+      mailbox_.Unbind(operation);
+    } else {
+      lane->active = nullptr;
+    }
+    if (lane != nullptr && !lane->queue.empty()) {
+      lane->active = lane->queue.front();
+      lane->queue.pop_front();
+      Activate(lane->active);
     }
     Finish(operation, absl::OkStatus());
   }
@@ -233,23 +295,28 @@ void Core::Finish(EngineOperation* operation, const absl::Status& status) {
   if (operation->channel == Channel::kCollective) journal_.End(operation->sequence);
   ++completed_;
   operation->Complete(status);
+  if (operation->batch != nullptr) operation->batch->MemberDone(status);
   operation->Unref();
 }
 
 MessageSink::Delivery Core::Arrived(int peer, Channel channel, const MessageTag& tag, uint64_t bytes) {
   if (trouble_.has_value()) return {.verdict = Verdict::kRefuse};
-  const Lane* lane = ReceivingLane(peer, channel);
-  const EngineOperation* operation = lane == nullptr ? nullptr : lane->active;
+  if (channel == Channel::kPointToPoint) {
+    EngineOperation* receive = mailbox_.FindBound(peer, tag.sequence);
+    if (receive == nullptr && tag.segment == 0) receive = BindPosted(peer, tag);
+    if (trouble_.has_value()) return {.verdict = Verdict::kRefuse};
+    return receive != nullptr ? Deliver(receive, peer, tag, bytes) : TakeEarly(peer, tag, bytes);
+  }
+  EngineOperation* operation = collectives_.active;
   if (operation == nullptr || tag.sequence > operation->sequence) return {.verdict = Verdict::kLater};
   if (tag.sequence < operation->sequence || tag.fingerprint != operation->fingerprint) {
-    Report({.kind = Trouble::Kind::kMismatch,
-            .peer = peer,
-            .sequence = channel == Channel::kCollective ? tag.sequence : 0,
-            .status = absl::FailedPreconditionError(absl::StrCat(
-                "rank ", peer, " called something else than this rank (rank ", endpoint_->rank(), "), which called ",
-                ToString(operation->descriptor), " as operation ", operation->sequence))});
-    return {.verdict = Verdict::kRefuse};
+    return Mismatched(*operation, peer, tag);
   }
+  return Deliver(operation, peer, tag, bytes);
+}
+
+// The message is one of the operation's.
+MessageSink::Delivery Core::Deliver(EngineOperation* operation, int peer, const MessageTag& tag, uint64_t bytes) {
   Run* run = FindRun(operation, tag.segment);
   if (run == nullptr) {
     if (tag.segment >= operation->next_segment && tag.segment < operation->layout.segments()) {
@@ -257,14 +324,78 @@ MessageSink::Delivery Core::Arrived(int peer, Channel channel, const MessageTag&
     }
     return Unexpected(peer, tag, bytes);
   }
-  const int64_t step_index = operation->program->ReceiveStep(peer, tag.ordinal);
+  const bool pair = operation->channel == Channel::kPointToPoint;
+  const int64_t step_index = operation->program->ReceiveStep(peer, pair ? 0 : tag.ordinal);
   if (step_index < 0 || run->waiting[step_index] == kTaken) return Unexpected(peer, tag, bytes);
-  if (run->waiting[step_index] != 0) return {.verdict = Verdict::kLater};
   const Step& step = operation->program->schedule.steps[step_index];
+  if (tag.block_bytes != operation->layout.BlockBytes(step.operand)) {
+    return DifferentBlocks(*operation, step, tag.block_bytes);
+  }
+  if (run->waiting[step_index] != 0) return {.verdict = Verdict::kLater};
   const Layout::Range range = operation->layout.Locate(step.operand, run->segment, run->scratch);
   if (range.bytes != bytes) return Unexpected(peer, tag, bytes);
   run->waiting[step_index] = kTaken;
   return {.verdict = Verdict::kTake, .destination = range.data};
+}
+
+// No receive may have it. It is in the way of what others wait for, or of its own further segments.
+MessageSink::Delivery Core::TakeEarly(int peer, const MessageTag& tag, uint64_t bytes) {
+  if (!mailbox_.IsAwaited(peer)) return {.verdict = Verdict::kLater};
+  Mailbox::Early* early = mailbox_.TakeEarly(peer, tag, bytes);
+  if (early == nullptr) {
+    Report({.kind = Trouble::Kind::kInternal,
+            .peer = peer,
+            .status = absl::ResourceExhaustedError(absl::StrCat(
+                "rank ", endpoint_->rank(), " waits for ", ToString(mailbox_.AnyPosted().descriptor), " with tag ",
+                mailbox_.AnyPosted().label, ", but rank ", peer, " first sends ", mailbox_.early_bytes() + bytes,
+                " bytes with other tags (", tag.ordinal,
+                " is next): receive them in the order in which they are sent, or issue their receives earlier"))});
+    return {.verdict = Verdict::kRefuse};
+  }
+  endpoint_->Expect(peer, Channel::kPointToPoint, 1);  // in place of this one
+  return {.verdict = Verdict::kTake, .destination = early->payload.get()};
+}
+
+// The run's message, if it has come early.
+void Core::DeliverEarly(Run& run) {
+  const EngineOperation& receive = *run.operation;
+  const Mailbox::Early* early = mailbox_.FindEarly(receive.peer, receive.sequence, static_cast<uint32_t>(run.segment));
+  if (early == nullptr || !early->complete) return;
+  const uint32_t step_index = receive.program->receives[0].steps[0];
+  const Step& step = receive.program->schedule.steps[step_index];
+  const Layout::Range range = receive.layout.Locate(step.operand, run.segment, run.scratch);
+  if (range.bytes != early->bytes) {
+    Unexpected(receive.peer, early->tag, early->bytes);
+    return;
+  }
+  if (range.bytes > 0) std::memcpy(range.data, early->payload.get(), range.bytes);
+  mailbox_.Drop(early);
+  StepDone(run, step_index);
+  RunReady(run);
+}
+
+MessageSink::Delivery Core::Mismatched(const EngineOperation& operation, int peer, const MessageTag& tag) {
+  const bool collective = operation.channel == Channel::kCollective;
+  Report({.kind = Trouble::Kind::kMismatch,
+          .peer = peer,
+          .sequence = collective ? tag.sequence : 0,
+          .status = absl::FailedPreconditionError(
+              absl::StrCat("rank ", peer, " called something else than this rank (rank ", endpoint_->rank(),
+                           "), which called ", ToString(operation.descriptor),
+                           collective ? absl::StrCat(" as operation ", operation.sequence)
+                                      : absl::StrCat(" with tag ", operation.label)))});
+  return {.verdict = Verdict::kRefuse};
+}
+
+MessageSink::Delivery Core::DifferentBlocks(const EngineOperation& operation, const Step& step, uint64_t block_bytes) {
+  Report({.kind = Trouble::Kind::kInternal,
+          .peer = step.peer,
+          .sequence = operation.sequence,
+          .status = absl::FailedPreconditionError(
+              absl::StrCat(ToString(operation.descriptor), " (operation ", operation.sequence, "): rank ", step.peer,
+                           " sends ", block_bytes, " bytes to rank ", endpoint_->rank(), ", which expects ",
+                           operation.layout.BlockBytes(step.operand), " from it: their counts must agree"))});
+  return {.verdict = Verdict::kRefuse};
 }
 
 MessageSink::Delivery Core::Unexpected(int peer, const MessageTag& tag, uint64_t bytes) {
@@ -279,10 +410,17 @@ MessageSink::Delivery Core::Unexpected(int peer, const MessageTag& tag, uint64_t
 }
 
 void Core::Received(int peer, Channel channel, const MessageTag& tag) {
-  const EngineOperation* operation = ReceivingLane(peer, channel)->active;
-  Run& run = *FindRun(operation, tag.segment);
-  StepDone(run, static_cast<uint32_t>(operation->program->ReceiveStep(peer, tag.ordinal)));
-  RunReady(run);
+  const bool pair = channel == Channel::kPointToPoint;
+  EngineOperation* const operation = pair ? mailbox_.FindBound(peer, tag.sequence) : collectives_.active;
+  Run* const run = operation == nullptr ? nullptr : FindRun(operation, tag.segment);
+  Mailbox::Early* const early = pair ? mailbox_.FindEarly(peer, tag.sequence, tag.segment) : nullptr;
+  if (early != nullptr) {
+    early->complete = true;
+    if (run != nullptr) DeliverEarly(*run);
+    return;
+  }
+  StepDone(*run, static_cast<uint32_t>(operation->program->ReceiveStep(peer, pair ? 0 : tag.ordinal)));
+  RunReady(*run);
 }
 
 void Core::Sent(uint64_t cookie) {
@@ -329,6 +467,7 @@ void Core::Fail(const absl::Status& status) {
   if (!trouble_.has_value()) trouble_ = Trouble{.status = status};
   endpoint_.reset();  // from here on nothing touches the operations' memory
   advanced_.clear();
+  mailbox_.Clear();
   while (!pending_.empty()) Finish(pending_.back(), status);
 }
 

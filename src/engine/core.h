@@ -1,9 +1,9 @@
 // Core: runs operations over an endpoint, one step at a time, in whichever thread drives it.
 //
-// Collectives run one after the other, in the order they were started; on the point-to-point channel, sends to one
-// peer, and receives from one peer, do too. An operation is cut into segments, of which up to kWindow are under way,
-// oldest first: a segment begins when the one kWindow before it, and all older ones, are complete. So whoever is behind
-// can always take the messages it needs: a message that it cannot take yet comes from a rank that has already sent
+// Collectives run one after the other, in the order they were started; sends to one peer do too. Receives run when
+// their message is there (mailbox.h). An operation is cut into segments, of which up to kWindow are under way, oldest
+// first: a segment begins when the one kWindow before it, and all older ones, are complete. So whoever is behind can
+// always take the messages it needs: a message that it cannot take yet comes from a rank that has already sent
 // everything older.
 //
 // Not thread-safe: the engine's progress token says whose turn it is. In a single thread, many cores can be driven in
@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "src/base/pages.h"
+#include "src/engine/mailbox.h"
 #include "src/engine/operation.h"
 #include "src/engine/program.h"
 #include "src/observe/journal.h"
@@ -81,7 +82,7 @@ class Core final : public MessageSink {
   struct Lane {
     EngineOperation* active = nullptr;
     std::deque<EngineOperation*> queue;
-    uint32_t sequence = 0;  // point to point: of the latest operation
+    uint32_t sequence = 0;  // of the latest send
   };
 
   // MessageSink:
@@ -90,8 +91,15 @@ class Core final : public MessageSink {
   void Sent(uint64_t cookie) override;
   void PeerLost(int peer, absl::Status why) override;
 
-  Lane& LaneOf(const EngineOperation& operation);
-  Lane* ReceivingLane(int peer, Channel channel);
+  Lane* LaneOf(const EngineOperation& operation);
+  void StartReceive(EngineOperation* operation);
+  void ExpectFrom(int peer, int64_t count);
+  EngineOperation* BindPosted(int peer, const MessageTag& tag);
+  void Bind(EngineOperation* receive, int peer, const MessageTag& tag);
+  Delivery Deliver(EngineOperation* operation, int peer, const MessageTag& tag, uint64_t bytes);
+  Delivery TakeEarly(int peer, const MessageTag& tag, uint64_t bytes);
+  void DeliverEarly(Run& run);
+  void ExpectMessages(const EngineOperation& operation, uint64_t segment);
   void Activate(EngineOperation* operation);
   void BeginSegments(EngineOperation* operation);
   Run& FreeRun();
@@ -105,6 +113,8 @@ class Core final : public MessageSink {
   void SegmentDone(Run& run);
   bool Advance();
   void Finish(EngineOperation* operation, const absl::Status& status);
+  Delivery Mismatched(const EngineOperation& operation, int peer, const MessageTag& tag);
+  Delivery DifferentBlocks(const EngineOperation& operation, const Step& step, uint64_t block_bytes);
   Delivery Unexpected(int peer, const MessageTag& tag, uint64_t bytes);
   void Report(Trouble trouble);
 
@@ -112,7 +122,8 @@ class Core final : public MessageSink {
   std::unique_ptr<Endpoint> endpoint_;
   ProgramCache programs_;
   Lane collectives_;
-  std::map<std::pair<Collective, int>, Lane> pairs_;  // by direction (kSend, kRecv) and peer
+  std::map<int, Lane> sends_;  // by peer
+  Mailbox mailbox_;
   std::vector<EngineOperation*> pending_;
   std::vector<EngineOperation*> advanced_;  // with segments that became complete; each once
   std::vector<std::unique_ptr<Run>> runs_;

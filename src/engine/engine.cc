@@ -30,6 +30,7 @@ Engine::Engine(std::unique_ptr<Endpoint> endpoint, Journal& journal, const Engin
     : options_(options),
       size_(endpoint->size()),
       transport_(endpoint->Describe()),
+      striping_(endpoint->striping()),
       journal_(journal),
       pool_(OperationPool::Create()),
       core_(std::move(endpoint), journal),
@@ -50,24 +51,46 @@ Engine::~Engine() {
 }
 
 Work Engine::Issue(const OperationRequest& request) {
+  EngineOperation* const operation = Prepare(request);
+  Submit({&operation, 1});
+  return Work(operation);
+}
+
+EngineOperation* Engine::Prepare(const OperationRequest& request) {
   EngineOperation* operation = pool_->Take(/*references=*/2);
   operation->Prepare(request, size_, options_.selection);
-  operation->waiter = this;
+  if (operation->channel == Channel::kCollective && operation->message_bytes >= striping_.from_bytes) {
+    operation->sockets = striping_.sockets;
+  }
+  return operation;
+}
 
+Work Engine::JoinBatch(absl::Span<EngineOperation* const> operations) {
+  const auto members = static_cast<uint32_t>(operations.size());
+  if (members == 0) return Work(absl::OkStatus());
+  EngineOperation* batch = pool_->Take(static_cast<int>(members) + 1);
+  batch->PrepareBatch(members);
+  batch->waiter.store(this);
+  for (EngineOperation* operation : operations) operation->batch = batch;
+  return Work(batch);
+}
+
+void Engine::Submit(absl::Span<EngineOperation* const> operations) {
   bool drive = false;
+  bool background = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (!verdict_.ok()) {
-      operation->Unref();
-      operation->Unref();
-      return Work(verdict_);
+    if (!verdict_.ok()) return Refuse(operations);
+    for (EngineOperation* operation : operations) {
+      operation->waiter.store(this);
+      background |= operation->background;
+      if (operation->channel == Channel::kCollective) {
+        operation->sequence = ++sequence_;
+        journal_.Begin(operation->sequence, operation->descriptor);
+      }
+      ++issued_count_;
+      issued_.push_back(operation);
     }
-    if (operation->channel == Channel::kCollective) {
-      operation->sequence = ++sequence_;
-      journal_.Begin(operation->sequence, operation->descriptor);
-    }
-    ++issued_count_;
-    issued_.push_back(operation);
     if (driving_) {
       attention_.store(true);
       WakeDriver();
@@ -80,12 +103,19 @@ Work Engine::Issue(const OperationRequest& request) {
     core_.Progress();
     AnnounceCompleted();
   }
-  if (drive || request.background) {
+  if (drive || background) {
     absl::MutexLock lock(&mutex_);
     if (drive) ReleaseToken();
-    if ((request.background || dormant_) && !operation->Done()) WakeBackground();
+    if ((background || dormant_) && InFlight()) WakeBackground();
   }
-  return Work(operation);
+}
+
+void Engine::Refuse(absl::Span<EngineOperation* const> operations) {
+  for (EngineOperation* operation : operations) {
+    operation->Complete(verdict_);
+    if (operation->batch != nullptr) operation->batch->MemberDone(verdict_);
+    operation->Unref();
+  }
 }
 
 void Engine::SetVerdict(absl::Status verdict) {

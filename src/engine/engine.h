@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "src/base/thread.h"
 #include "src/engine/core.h"
 #include "src/engine/operation.h"
@@ -37,7 +38,7 @@ struct EngineOptions {
   // processors.
   absl::Duration spin = absl::Microseconds(100);
   bool yield = false;
-  SelectionOverride selection;
+  SelectionTable selection;
 };
 
 class Engine final : public OperationWaiter {
@@ -54,17 +55,26 @@ class Engine final : public OperationWaiter {
 
   Work Issue(const OperationRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The same in two steps, for many operations: Prepare hands out an operation with two references, one for Submit and
+  // one for a Work; Submit issues the operations in this order, as one.
+  EngineOperation* Prepare(const OperationRequest& request);
+  void Submit(absl::Span<EngineOperation* const> operations) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes the operations members of a batch, before they are submitted: done when all are.
+  Work JoinBatch(absl::Span<EngineOperation* const> operations);
+
   // Ends the group: the first call decides. Any thread; returns at once.
   void SetVerdict(absl::Status verdict) ABSL_LOCKS_EXCLUDED(mutex_);
   // OK until then.
   absl::Status verdict() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& DescribeTransport() const { return transport_; }
+  std::string DescribeSelection() const { return tutti::DescribeSelection(options_.selection, size_); }
 
  private:
   void WaitFor(EngineOperation& operation) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whoever sets driving_ holds the token, and owns the core until it calls ReleaseToken.
+  void Refuse(absl::Span<EngineOperation* const> operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseToken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartIssued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeDriver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -88,6 +98,7 @@ class Engine final : public OperationWaiter {
   const EngineOptions options_;
   const int size_;
   const std::string transport_;
+  const Striping striping_;
   Journal& journal_;
   OperationPool::Owner pool_;
 

@@ -8,48 +8,72 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "src/schedule/schedule.h"
 
 namespace tutti {
 
 // Where the operands of an operation lie, and how its segments and slices cut them (schedule.h says what slices mean).
-// The segments of an operation cover its elements in order; each is an instance of the schedule on its own elements.
+// The segments of an operation cover its elements, or those of each of its blocks, in order; each is an instance of the
+// schedule on its own elements.
 class Layout {
  public:
+  struct Operands {
+    const void* input = nullptr;  // never written
+    void* output = nullptr;
+    uint64_t count = 0;  // elements of the operand, or of one block
+    // Where blocks are uneven: the elements of each block by rank, or of the only one. Both are empty, or neither.
+    absl::Span<const size_t> input_counts = {}, output_counts = {};
+  };
   struct Range {
     std::byte* data = nullptr;
     uint64_t count = 0;  // elements
     uint64_t bytes = 0;
   };
 
-  // `count`: elements of the operand, or of one block. `input` is never written.
-  void Bind(const Schedule& schedule, const void* input, void* output, uint64_t count, uint64_t segment_count,
-            size_t element_bytes, size_t plane_element_bytes);
+  // `segment_count`: elements of a segment, of the operand or of each block.
+  void Bind(const Schedule& schedule, const Operands& operands, uint64_t segment_count, size_t element_bytes,
+            size_t plane_element_bytes);
 
+  // At least 1. Of uneven blocks, those that this rank knows of: the number may differ between ranks.
   uint64_t segments() const { return segments_; }
   // Scratch that one segment needs, at any alignment of at least 64.
   size_t scratch_bytes() const { return scratch_bytes_; }
 
+  // Whether the message of this operand is left out: both sides know that there is nothing in it. The first segment's
+  // messages are never left out; they carry the fingerprint.
+  bool Omits(const Operand& operand, uint64_t segment) const {
+    return uneven_ && segment > 0 && BlockCount(operand, segment) == 0;
+  }
+
+  // Of uneven blocks: the whole block that an operand is a part of; else 0.
+  uint64_t BlockBytes(const Operand& operand) const { return uneven_ ? WholeBlock(operand) * element_bytes_ : 0; }
+
   // The elements that an operand names in a segment, whose scratch begins at `scratch`.
   Range Locate(const Operand& operand, uint64_t segment, std::byte* scratch) const {
-    const uint64_t begin = segment * segment_count_;
-    const uint64_t elements = std::min(segment_count_, count_ - begin);
-    const uint64_t first = blocked_ ? 0 : SliceStart(operand.first, elements);
-    const uint64_t length = blocked_ ? elements : SliceStart(operand.first + operand.count, elements) - first;
-    if (operand.space >= kPlane) {
-      const Plane& plane = schedule_->planes[operand.space - kPlane];
-      const uint64_t offset =
-          blocked_ ? (operand.first - plane.first) * elements : first - SliceStart(plane.first, elements);
-      return {scratch + plane_offsets_[operand.space - kPlane] + offset * plane_element_bytes_, length,
-              length * plane_element_bytes_};
-    }
-    const bool whole = operand.space == kInput ? input_blocks_ : output_blocks_;
-    const uint64_t offset = begin + (blocked_ ? (whole ? operand.first * count_ : 0) : first);
-    std::byte* base = operand.space == kInput ? const_cast<std::byte*>(input_) : output_;
-    return {base + offset * element_bytes_, length, length * element_bytes_};
+    return blocked_ ? LocateBlock(operand, segment, scratch) : LocatePart(operand, segment, scratch);
   }
 
  private:
+  // The caller's memory, as blocks.
+  struct Side {
+    std::byte* data = nullptr;
+    bool whole = false;            // all blocks, in order of rank; or one
+    uint64_t count = 0;            // of each block, if even; or of the one
+    std::vector<uint64_t> starts;  // if whole and uneven: where each block begins, and the end
+  };
+
+  void BindSide(Side& side, std::byte* data, bool whole, uint64_t count, absl::Span<const size_t> counts);
+  uint64_t LargestBlock(const Side& side) const;
+  const Side& SideOf(const Operand& operand) const { return operand.space == kInput ? input_ : output_; }
+  // Which block of its side an operand is.
+  uint64_t BlockOf(const Operand& operand) const;
+  uint64_t WholeBlock(const Operand& operand) const;
+  // The elements of an operand's block that are in the segment.
+  uint64_t BlockCount(const Operand& operand, uint64_t segment) const;
+  Range LocatePart(const Operand& operand, uint64_t segment, std::byte* scratch) const;
+  Range LocateBlock(const Operand& operand, uint64_t segment, std::byte* scratch) const;
+
   // Slices begin at cache lines, so the last ones may be shorter or empty.
   uint64_t SliceStart(uint64_t slice, uint64_t elements) const {
     const uint64_t even = (elements + schedule_->slices - 1) / schedule_->slices;
@@ -58,17 +82,16 @@ class Layout {
   }
 
   const Schedule* schedule_ = nullptr;
-  const std::byte* input_ = nullptr;
-  std::byte* output_ = nullptr;
-  uint64_t count_ = 0;
   uint64_t segment_count_ = 1;
   uint64_t segments_ = 0;
   size_t element_bytes_ = 1;
   size_t plane_element_bytes_ = 1;
   uint64_t slice_alignment_ = 1;
-  bool blocked_ = false;        // slices are blocks
-  bool input_blocks_ = false;   // kInput holds all blocks, not only this rank's
-  bool output_blocks_ = false;  // kOutput does
+  bool blocked_ = false;  // slices are blocks
+  bool uneven_ = false;
+  Side input_, output_;
+  uint64_t plane_block_ = 0;   // elements of a block that a plane holds
+  uint64_t plane_stride_ = 0;  // between the blocks of a plane
   std::vector<size_t> plane_offsets_;
   size_t scratch_bytes_ = 0;
 };

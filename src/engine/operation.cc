@@ -1,37 +1,93 @@
 #include "src/engine/operation.h"
 
+#include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace tutti {
 
-void EngineOperation::Prepare(const OperationRequest& request, int size, const SelectionOverride& selection) {
-  const Selection selected = Select(request.collective, size, request.count, request.type, request.op, selection);
+void EngineOperation::Prepare(const OperationRequest& request, int size, const SelectionTable& table) {
+  const bool uneven = !request.input_counts.empty() || !request.output_counts.empty();
+  const Selection selected = Select({.collective = request.collective,
+                                     .size = size,
+                                     .count = request.count,
+                                     .type = request.type,
+                                     .op = request.op,
+                                     .uneven = uneven},
+                                    table);
   descriptor = {.collective = request.collective,
                 .op = request.op,
                 .type = request.type,
                 .algorithm = selected.algorithm,
                 .count = request.count,
+                .uneven = uneven,
                 .root = request.root,
                 .divisor = request.divisor,
                 .segment_bytes = selected.segment_count * ByteSize(request.type)};
+  input_counts.assign(request.input_counts.begin(), request.input_counts.end());
+  output_counts.assign(request.output_counts.begin(), request.output_counts.end());
+  if (uneven) NoteCounts();
   fingerprint = Fingerprint(descriptor);
   const bool pair = request.collective == Collective::kSend || request.collective == Collective::kRecv;
   channel = pair ? Channel::kPointToPoint : Channel::kCollective;
-  peer = pair ? request.root : -1;
-  const bool reduces = request.collective == Collective::kAllReduce || request.collective == Collective::kReduceScatter;
-  kernels = reduces ? KernelsFor(request.type, request.op) : ReduceKernels{};
+  peer = pair ? request.root : kAnyPeer;
+  label = request.label;
+  kernels = Reduces(request.collective) ? KernelsFor(request.type, request.op) : ReduceKernels{};
   wide = selected.wide;
+  background = request.background;
+  reason = selected.reason;
+  message_bytes = selected.message_bytes;
+  sockets = 1;
+  program = nullptr;
   input = request.input;
   output = request.output;
   issued = absl::Now();
   deadline = issued + request.timeout;
 }
 
+// Where all ranks know all counts, they must agree on them.
+void EngineOperation::NoteCounts() {
+  descriptor.count = 0;
+  if (descriptor.collective != Collective::kAllGather && descriptor.collective != Collective::kReduceScatter) return;
+  const std::vector<size_t>& all = descriptor.collective == Collective::kAllGather ? output_counts : input_counts;
+  descriptor.count = std::accumulate(all.begin(), all.end(), uint64_t{0});
+  descriptor.counts_hash = HashCounts(all);
+}
+
+void EngineOperation::PrepareBatch(uint32_t members) {
+  descriptor = {};
+  members_ = members;
+}
+
+void EngineOperation::MemberDone(const absl::Status& status) {
+  if (status_.ok()) status_ = status;
+  if (--members_ > 0) return Unref();
+  Complete(std::move(status_));
+  Unref();
+}
+
 absl::Status EngineOperation::Wait() {
-  if (!Done()) waiter->WaitFor(*this);
+  if (!Done()) {
+    OperationWaiter* const by = waiter.load();
+    if (by == nullptr) {
+      return absl::FailedPreconditionError(
+          "Wait within a batch: the operation is issued when the batch is complete; wait afterwards");
+    }
+    by->WaitFor(*this);
+  }
   return status_;
+}
+
+int EngineOperation::source() const {
+  return Done() && status_.ok() && descriptor.collective == Collective::kRecv ? peer : -1;
+}
+
+std::string EngineOperation::Describe() const {
+  if (channel == Channel::kCollective && sequence == 0) return "batch of operations";
+  return absl::StrCat(ToString(descriptor), ": ", Name(descriptor.algorithm), " in messages of up to ", message_bytes,
+                      " bytes, ", sockets, sockets == 1 ? " socket" : " sockets", " per peer (", reason, ")");
 }
 
 void EngineOperation::Unref() {
@@ -52,6 +108,9 @@ EngineOperation* OperationPool::Take(int references) {
   operation->references_.store(references, std::memory_order_relaxed);
   operation->done_.store(false, std::memory_order_relaxed);
   operation->status_ = absl::OkStatus();
+  operation->waiter.store(nullptr, std::memory_order_relaxed);
+  operation->batch = nullptr;
+  operation->sequence = 0;
   return operation.release();
 }
 

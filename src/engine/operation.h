@@ -6,12 +6,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "src/engine/layout.h"
 #include "src/engine/program.h"
 #include "src/engine/selection.h"
@@ -22,13 +24,19 @@
 
 namespace tutti {
 
+// Of a receive that takes a message from whoever sends one.
+inline constexpr int kAnyPeer = -1;
+
 // What an operation is to do. Operands as ProcessGroup documents them, already checked.
 struct OperationRequest {
   Collective collective = Collective::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DataType type = DataType::kUInt8;
   uint64_t count = 0;  // of the operand, or of one block
-  int root = 0;        // broadcast: the root; send, recv: the peer
+  // Uneven blocks (Layout::Operands). Copied.
+  absl::Span<const size_t> input_counts = {}, output_counts = {};
+  int root = 0;        // of a rooted collective; send, recv: the peer, or kAnyPeer
+  uint32_t label = 0;  // point to point: what the user calls the tag
   double divisor = 1;
   const void* input = nullptr;
   void* output = nullptr;
@@ -55,26 +63,39 @@ class EngineOperation final : public Operation {
 
   absl::Status Wait() override;
   bool Done() const override { return done_.load(std::memory_order_seq_cst); }
+  int source() const override;
+  std::string Describe() const override;
   void Ref() override { references_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() override;
 
   // Everything that follows from the request, among `size` ranks.
-  void Prepare(const OperationRequest& request, int size, const SelectionOverride& selection);
+  void Prepare(const OperationRequest& request, int size, const SelectionTable& table);
+  // An operation that does nothing itself, and is done when `members` have told MemberDone.
+  void PrepareBatch(uint32_t members);
+  void MemberDone(const absl::Status& status);
 
   // Constant from issue to completion.
   OperationDescriptor descriptor;
   uint64_t fingerprint = 0;
   uint32_t sequence = 0;
   Channel channel = Channel::kCollective;
-  int peer = -1;  // point to point only
+  uint32_t label = 0;  // point to point only
   const void* input = nullptr;
   void* output = nullptr;
   ReduceKernels kernels;  // reductions only
   bool wide = false;
+  bool background = false;
+  std::vector<size_t> input_counts, output_counts;
   absl::Time issued, deadline;
-  OperationWaiter* waiter = nullptr;
+  EngineOperation* batch = nullptr;  // that it is a member of; holds a reference to it
+  // Null until it is issued.
+  std::atomic<OperationWaiter*> waiter{nullptr};
+  absl::string_view reason;    // for its algorithm
+  uint64_t message_bytes = 0;  // of its largest messages
+  int sockets = 1;             // per peer
 
   // Belongs to whoever drives the engine.
+  int peer = kAnyPeer;  // point to point only
   const Program* program = nullptr;
   Layout layout;
   uint64_t next_segment = 0;    // to begin
@@ -91,10 +112,13 @@ class EngineOperation final : public Operation {
 
  private:
   friend class OperationPool;
+  void NoteCounts();
+
   OperationPool& pool_;
   std::atomic<int> references_{0};
   std::atomic<bool> done_{false};
-  absl::Status status_;  // written before done_, read after it
+  absl::Status status_;   // written before done_, read after it
+  uint32_t members_ = 0;  // of a batch, not done
 };
 
 // Operations for reuse: none is allocated after the first few. Thread-safe. Lives until its owner has left and the last

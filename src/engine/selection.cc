@@ -12,90 +12,172 @@ namespace {
 // One message of a large operation: large enough that a system call is cheap, small enough that what was received is
 // still in the cache when it is reduced.
 constexpr uint64_t kChunkBytes = 256 << 10;
-constexpr uint64_t kChunkBytesMin = 16 << 10;
-// Scratch of one segment stays below this, whatever the number of ranks.
-constexpr uint64_t kSegmentBytes = 8 << 20;
 // A message that nobody reduces.
 constexpr uint64_t kCopyChunkBytes = 1 << 20;
+// All messages of one segment together stay below this where that leaves a message kChunkBytesMin.
+constexpr uint64_t kSegmentBytes = 8 << 20;
+constexpr uint64_t kChunkBytesMin = 16 << 10;
 
-// Gathering all inputs costs (n - 1) * bytes on the wire but is one step deep at n = 2, log2 n in general.
-constexpr uint64_t kGatherBytesPair = 128 << 10;  // n = 2, where it moves no more bytes than any other algorithm
-constexpr uint64_t kGatherBytesTotal = 16 << 10;  // n > 2: bytes * n up to this
-// Direct exchange opens a connection to every rank.
-constexpr int kDirectSize = 64;
+std::vector<SelectionRule> DefaultRules() {
+  constexpr int kAnySize = std::numeric_limits<int>::max();
+  constexpr uint64_t kAnyBytes = std::numeric_limits<uint64_t>::max();
+  // Direct exchange opens a connection to every rank.
+  constexpr int kDirectSize = 64;
+  return {
+      // At n = 2 an exchange of whole operands moves no more bytes than any other algorithm.
+      {Collective::kAllReduce, 2, 128 << 10, Algorithm::kExchange, 0, "small: one step"},
+      {Collective::kAllReduce, 4, 4 << 10, Algorithm::kExchange, 0, "small: one step"},
+      {Collective::kAllReduce, 8, 2 << 10, Algorithm::kExchange, 0, "small: one step"},
+      {Collective::kAllReduce, 16, 1 << 10, Algorithm::kGather, 0, "small: fewest steps"},
+      {Collective::kAllReduce, kDirectSize, 256, Algorithm::kGather, 0, "small: fewest steps"},
+      {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, two steps"},
+      {Collective::kAllReduce, kAnySize, 4 << 10, Algorithm::kQuadrupling, 0, "many ranks, small: few steps"},
+      {Collective::kAllReduce, kAnySize, 64 << 10, Algorithm::kDoubling, 0, "many ranks: few steps and connections"},
+      {Collective::kAllReduce, kAnySize, kAnyBytes, Algorithm::kHalving, 0, "many ranks, large: fewest bytes"},
 
-uint64_t GatherBytesMax(int size) {
-  return size == 2 ? kGatherBytesPair : kGatherBytesTotal / static_cast<uint64_t>(size);
+      {Collective::kReduce, 16, 4 << 10, Algorithm::kGather, 0, "small: one step"},
+      {Collective::kReduce, 2, kAnyBytes, Algorithm::kGather, 0, "two ranks: one step"},
+      {Collective::kReduce, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, two steps"},
+      {Collective::kReduce, kAnySize, kAnyBytes, Algorithm::kTree, 0, "many ranks: few steps and connections"},
+
+      {Collective::kReduceScatter, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, one step"},
+      {Collective::kReduceScatter, kAnySize, kAnyBytes, Algorithm::kHalving, 0, "many ranks: few connections"},
+
+      {Collective::kAllGather, 8, kAnyBytes, Algorithm::kDirect, 0, "one step"},
+      {Collective::kAllGather, kDirectSize, 16 << 10, Algorithm::kBruck, 0, "small: few messages one after another"},
+      {Collective::kAllGather, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "large: one step"},
+      {Collective::kAllGather, kAnySize, kAnyBytes, Algorithm::kBruck, 0, "many ranks: few steps and connections"},
+
+      {Collective::kBroadcast, 2, kAnyBytes, Algorithm::kTree, 0, "two ranks"},
+      {Collective::kBroadcast, kAnySize, 256 << 10, Algorithm::kTree, 0, "small: few steps"},
+      {Collective::kBroadcast, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "large: fewest bytes from the root"},
+      {Collective::kBroadcast, kAnySize, kAnyBytes, Algorithm::kTree, 0, "many ranks: few connections"},
+
+      {Collective::kGather, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "one step"},
+      {Collective::kGather, kAnySize, kAnyBytes, Algorithm::kTree, 0, "many ranks: few connections"},
+      {Collective::kScatter, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "one step"},
+      {Collective::kScatter, kAnySize, kAnyBytes, Algorithm::kTree, 0, "many ranks: few connections"},
+      {Collective::kAllToAll, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "one step"},
+      {Collective::kAllToAll, kAnySize, kAnyBytes, Algorithm::kBruck, 0, "many ranks: few steps and connections"},
+
+      {Collective::kBarrier, kAnySize, kAnyBytes, Algorithm::kBruck, 0, "the only one"},
+      {Collective::kSend, kAnySize, kAnyBytes, Algorithm::kPair, 0, "the only one"},
+      {Collective::kRecv, kAnySize, kAnyBytes, Algorithm::kPair, 0, "the only one"},
+      // Uneven blocks among very many ranks: nobody in between could know their sizes.
+      {Collective::kReduceScatter, kAnySize, kAnyBytes, Algorithm::kDirect, 0, "uneven blocks"},
+      {Collective::kGather, kAnySize, kAnyBytes, Algorithm::kDirect, 0, "uneven blocks"},
+      {Collective::kScatter, kAnySize, kAnyBytes, Algorithm::kDirect, 0, "uneven blocks"},
+      {Collective::kAllToAll, kAnySize, kAnyBytes, Algorithm::kDirect, 0, "uneven blocks"},
+  };
 }
 
-bool HasAlgorithm(Collective collective, Algorithm algorithm) {
+bool IsOffered(Collective collective, Algorithm algorithm, int size) {
   const auto algorithms = AlgorithmsOf(collective);
-  return std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end();
+  if (std::find(algorithms.begin(), algorithms.end(), algorithm) == algorithms.end()) return false;
+  const bool rooted = collective == Collective::kGather || collective == Collective::kScatter;
+  const bool all_to_all = algorithm == Algorithm::kExchange || algorithm == Algorithm::kGather ||
+                          (algorithm == Algorithm::kDirect && !rooted);
+  return size <= kDirectSizeMax || !all_to_all;
 }
 
-Selection ChooseAlgorithm(Collective collective, int size, uint64_t bytes) {
-  switch (collective) {
-    case Collective::kAllReduce:
-      if (size <= kDirectSize && bytes <= GatherBytesMax(size)) {
-        return {.algorithm = Algorithm::kGather, .reason = "small: fewest steps"};
-      }
-      if (size <= kDirectSize) return {.algorithm = Algorithm::kDirect, .reason = "fewest bytes, two steps"};
-      return {.algorithm = bytes <= 64 << 10 ? Algorithm::kDoubling : Algorithm::kHalving,
-              .reason = "many ranks: logarithmic number of connections"};
-    case Collective::kReduceScatter:
-      if (size <= kDirectSize) return {.algorithm = Algorithm::kDirect, .reason = "fewest bytes, one step"};
-      return {.algorithm = Algorithm::kHalving, .reason = "many ranks: logarithmic number of connections"};
-    case Collective::kAllGather:
-      if (size <= kDirectSize && bytes > 16 << 10) {
-        return {.algorithm = Algorithm::kDirect, .reason = "large: one step"};
-      }
-      return {.algorithm = Algorithm::kBruck, .reason = "small or many ranks: logarithmic number of steps"};
-    case Collective::kBroadcast:
-      return {.algorithm = Algorithm::kTree, .reason = "the only one"};
-    case Collective::kBarrier:
-      return {.algorithm = Algorithm::kBruck, .reason = "the only one"};
-    case Collective::kSend:
-    case Collective::kRecv:
-      return {.algorithm = Algorithm::kPair, .reason = "the only one"};
+// Whether every rank on the way knows how much it moves.
+bool TakesUnevenBlocks(Collective collective, Algorithm algorithm) {
+  return algorithm == Algorithm::kDirect || collective == Collective::kAllGather;
+}
+
+bool IsAvailable(const SelectionRule& rule, int size, bool uneven) {
+  if (uneven && !TakesUnevenBlocks(rule.collective, rule.algorithm)) return false;
+  return IsOffered(rule.collective, rule.algorithm, size);
+}
+
+const SelectionRule* Find(const SelectionTable& table, Collective collective, int size, uint64_t bytes, bool uneven) {
+  for (const SelectionRule& rule : table.rules()) {
+    if (rule.collective == collective && size <= rule.ranks_max && bytes <= rule.bytes_max &&
+        IsAvailable(rule, size, uneven)) {
+      return &rule;
+    }
   }
-  return {};
+  return nullptr;
 }
 
-// Bytes of a segment, of the whole operand or of one block as Selection::segment_count counts.
-uint64_t SegmentBytes(Collective collective, Algorithm algorithm, int size, uint64_t chunk_bytes) {
+// Whether the operand is cut into a slice for each rank.
+bool IsSliced(const SelectionRule& rule) {
+  return !HasBlocks(rule.collective) && (rule.algorithm == Algorithm::kDirect || rule.algorithm == Algorithm::kRing);
+}
+
+// Bytes of a segment, of the operand or of one block as Selection::segment_count counts.
+uint64_t SegmentBytes(const SelectionRule& rule, int size) {
   const auto n = static_cast<uint64_t>(size);
-  const uint64_t chunk = chunk_bytes != 0 ? chunk_bytes : std::clamp(kSegmentBytes / n, kChunkBytesMin, kChunkBytes);
-  switch (collective) {
+  const bool asked = rule.chunk_bytes != 0;
+  const uint64_t chunk = asked ? rule.chunk_bytes : std::clamp(kSegmentBytes / n, kChunkBytesMin, kChunkBytes);
+  const bool sliced = IsSliced(rule);
+  switch (rule.collective) {
     case Collective::kAllReduce:
-      return algorithm == Algorithm::kDirect ? n * chunk : algorithm == Algorithm::kHalving ? 4 * chunk : chunk;
+      return sliced ? n * chunk : rule.algorithm == Algorithm::kHalving ? 4 * chunk : chunk;
+    case Collective::kReduce:
+    case Collective::kBroadcast:
+      return sliced ? n * chunk : asked || rule.collective == Collective::kReduce ? chunk : kCopyChunkBytes;
     case Collective::kReduceScatter:
       return chunk;
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
+      // Blocks of other ranks wait in scratch.
+      if (rule.algorithm != Algorithm::kDirect && !asked) return std::max<uint64_t>(1 << 10, kSegmentBytes / n);
+      break;
     default:
-      return chunk_bytes != 0 ? chunk_bytes : kCopyChunkBytes;
+      break;
   }
+  return asked ? chunk : kCopyChunkBytes;
 }
 
 }  // namespace
 
-Selection Select(Collective collective, int size, uint64_t count, DataType type, ReduceOp op,
-                 const SelectionOverride& override) {
-  const uint64_t bytes = count * ByteSize(type);
-  Selection selection = ChooseAlgorithm(collective, size, bytes);
-  if (override.has_algorithm && HasAlgorithm(collective, override.algorithm)) {
-    selection.algorithm = override.algorithm;
-    selection.reason = "asked for";
-  }
-  const bool butterfly = selection.algorithm == Algorithm::kDoubling || selection.algorithm == Algorithm::kHalving;
-  selection.wide = butterfly && AccumulatorType(type, op) != type;
-  selection.segment_count =
-      std::max<uint64_t>(1, SegmentBytes(collective, selection.algorithm, size, override.chunk_bytes) / ByteSize(type));
-  return selection;
+SelectionTable::SelectionTable() : rules_(DefaultRules()) {}
+
+void SelectionTable::Prefer(std::vector<SelectionRule> rules) {
+  rules_.insert(rules_.begin(), std::make_move_iterator(rules.begin()), std::make_move_iterator(rules.end()));
 }
 
-std::string DescribeSelection(int size) {
-  return absl::StrCat("all-reduce = gather up to ", GatherBytesMax(size), " bytes, then direct in chunks of ",
-                      std::clamp(kSegmentBytes / static_cast<uint64_t>(size), kChunkBytesMin, kChunkBytes),
-                      " bytes (up to ", kDirectSize, " ranks; above, doubling up to 65536 bytes, then halving)");
+Selection Select(const SelectionQuery& query, const SelectionTable& table) {
+  const uint64_t bytes = query.uneven ? 0 : query.count * ByteSize(query.type);
+  const SelectionRule* rule = Find(table, query.collective, query.size, bytes, query.uneven);
+  if (rule == nullptr) return {.algorithm = Algorithm::kDirect, .segment_count = 1, .reason = "nothing fits"};
+  const uint64_t segment_count = std::max<uint64_t>(1, SegmentBytes(*rule, query.size) / ByteSize(query.type));
+  const uint64_t largest = std::min(query.uneven ? segment_count : query.count, segment_count);
+  return {.algorithm = rule->algorithm,
+          .wide = MayBeWide(query.collective, rule->algorithm) && AccumulatorType(query.type, query.op) != query.type,
+          .segment_count = segment_count,
+          .message_bytes = largest * ByteSize(query.type) / (IsSliced(*rule) ? static_cast<uint64_t>(query.size) : 1),
+          .reason = rule->reason};
+}
+
+std::string DescribeSelection(const SelectionTable& table, int size) {
+  std::string text;
+  const SelectionRule* previous = nullptr;
+  for (int code = 0; code <= static_cast<int>(Collective::kAllToAll); ++code) {
+    const auto collective = static_cast<Collective>(code);
+    uint64_t bytes = 0;
+    previous = nullptr;
+    while (const SelectionRule* rule = Find(table, collective, size, bytes, /*uneven=*/false)) {
+      absl::StrAppend(&text, previous == nullptr ? (text.empty() ? "" : "\n") : "; ",
+                      previous == nullptr ? absl::StrCat(Name(collective), " = ") : "", Name(rule->algorithm));
+      previous = rule;
+      // Up to where this rule, or a smaller one before it, decides.
+      uint64_t last = rule->bytes_max;
+      for (const SelectionRule& other : table.rules()) {
+        const bool before = &other < rule && other.collective == collective && size <= other.ranks_max;
+        if (before && other.bytes_max >= bytes && IsAvailable(other, size, false))
+          last = std::min(last, other.bytes_max);
+      }
+      absl::StrAppend(&text,
+                      last == std::numeric_limits<uint64_t>::max() ? "" : absl::StrCat(" up to ", last, " bytes"),
+                      " in messages of up to ", SegmentBytes(*rule, size), " bytes (", rule->reason, ")");
+      if (last == std::numeric_limits<uint64_t>::max()) break;
+      bytes = last + 1;
+    }
+  }
+  return text;
 }
 
 }  // namespace tutti

@@ -1,40 +1,78 @@
 // Which algorithm an operation takes, and in which pieces.
 //
-// A pure function of what all ranks agree on, so that they choose alike. No choice changes the result's bits.
+// A pure function of what all ranks agree on, so that they choose alike. No choice changes the result's bits, but ring.
 
 #ifndef TUTTI_SRC_ENGINE_SELECTION_H_
 #define TUTTI_SRC_ENGINE_SELECTION_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "src/schedule/schedule.h"
 #include "tutti/data_type.h"
 
 namespace tutti {
 
+// A switch point: up to so many ranks and bytes, a collective takes this algorithm.
+struct SelectionRule {
+  Collective collective = Collective::kBarrier;
+  int ranks_max = std::numeric_limits<int>::max();
+  // Of the operand; of one block for collectives of blocks. Uneven blocks count as of 0 bytes, as not all ranks know.
+  uint64_t bytes_max = std::numeric_limits<uint64_t>::max();
+  Algorithm algorithm = Algorithm::kDirect;
+  uint64_t chunk_bytes = 0;  // of one message of a large operation; 0: the default
+  std::string reason;
+};
+
+// The first rule that fits decides. Immutable, but for Prefer.
+class SelectionTable {
+ public:
+  // The switch points measured by us.
+  SelectionTable();
+
+  // Before all rules so far.
+  void Prefer(std::vector<SelectionRule> rules);
+  const std::vector<SelectionRule>& rules() const { return rules_; }
+
+ private:
+  std::vector<SelectionRule> rules_;
+};
+
+// The default table with rules before it, separated by semicolons or ends of lines:
+//
+//   COLLECTIVE [ranks<=N] [bytes<=SIZE] = ALGORITHM [chunk=SIZE]
+//
+// as in "all-reduce ranks<=8 bytes<=4K = exchange; all-reduce = ring chunk=1M". SIZE is a number, with K, M or G for
+// binary multiples. A rule for an algorithm that is not available for a number of ranks is passed over there.
+// kInvalidArgument quotes the rule and says what is wrong with it.
+absl::StatusOr<SelectionTable> ParseSelectionTable(absl::string_view text);
+
 struct Selection {
   Algorithm algorithm = Algorithm::kPair;
   bool wide = false;  // see Schedule::wide
-  // An operation is run as independent segments, several of them at a time. Elements of the whole operand (all-reduce,
-  // broadcast, send, recv) or of each block (reduce-scatter, all-gather) in one segment; at least 1.
+  // An operation is run as independent segments, several of them at a time. Elements of the operand, or of each block,
+  // in one segment; at least 1.
   uint64_t segment_count = 1;
-  const char* reason = "";
+  uint64_t message_bytes = 0;  // of the largest messages
+  absl::string_view reason;    // lives as long as the table
 };
 
-// Overrides the choice where it can be honoured; for tests and measurements, and equal on all ranks.
-struct SelectionOverride {
-  bool has_algorithm = false;
-  Algorithm algorithm = Algorithm::kDirect;  // ignored by collectives that have no such algorithm
-  uint64_t chunk_bytes = 0;                  // of one message; 0: the default
+struct SelectionQuery {
+  Collective collective = Collective::kBarrier;
+  int size = 1;        // ranks
+  uint64_t count = 0;  // elements of the operand, or of one block
+  DataType type = DataType::kUInt8;
+  ReduceOp op = ReduceOp::kSum;  // reductions only
+  bool uneven = false;           // blocks of different sizes
 };
+Selection Select(const SelectionQuery& query, const SelectionTable& table);
 
-// `count`: elements of the operand, or of one block for reduce-scatter and all-gather. `op` matters to reductions only.
-Selection Select(Collective collective, int size, uint64_t count, DataType type, ReduceOp op,
-                 const SelectionOverride& override = {});
-
-// The switch points, one line each.
-std::string DescribeSelection(int size);
+// The switch points that matter for so many ranks, one line per collective.
+std::string DescribeSelection(const SelectionTable& table, int size);
 
 }  // namespace tutti
 

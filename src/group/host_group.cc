@@ -9,7 +9,8 @@
 #include "src/base/fork_guard.h"
 #include "src/base/pages.h"
 #include "src/base/status_macros.h"
-#include "src/group/arguments.h"
+#include "src/group/batch.h"
+#include "src/group/calls.h"
 #include "src/reduce/reduce.h"
 
 namespace tutti {
@@ -31,12 +32,10 @@ void VerdictRelay::SetEngine(Engine* engine) {
 
 namespace {
 
-class HostGroup final : public ProcessGroup {
+class HostGroup final : public CollectiveCalls {
  public:
   explicit HostGroup(HostGroupParts parts)
-      : rank_(parts.endpoint->rank()),
-        size_(parts.endpoint->size()),
-        timeout_(parts.timeout),
+      : CollectiveCalls({parts.endpoint->rank(), parts.endpoint->size(), parts.timeout}),
         journal_(std::move(parts.journal)),
         relay_(std::move(parts.relay)),
         control_(std::move(parts.control)),
@@ -55,51 +54,9 @@ class HostGroup final : public ProcessGroup {
     relay_->SetEngine(nullptr);
   }
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-
-  Work AllReduce(Tensor data, const ReduceOptions& options) override { return AllReduce(data, data, options); }
-
-  Work AllReduce(ConstTensor input, Tensor output, const ReduceOptions& options) override {
-    OperationRequest request = ReductionRequest(Collective::kAllReduce, input, output, options);
-    request.count = output.count();
-    return Issue(request, CheckReductionArguments(input, "input", output, "output", 1, 0, options));
-  }
-
-  Work ReduceScatter(ConstTensor input, Tensor output, const ReduceOptions& options) override {
-    OperationRequest request = ReductionRequest(Collective::kReduceScatter, input, output, options);
-    request.count = output.count();
-    return Issue(request, CheckReductionArguments(output, "output", input, "input", size_, rank_, options));
-  }
-
-  Work AllGather(ConstTensor input, Tensor output, const CollectiveOptions& options) override {
-    OperationRequest request = MoveRequest(Collective::kAllGather, input, options);
-    request.output = output.data();
-    return Issue(request, CheckBlocks("input", input, "output", output, size_, rank_));
-  }
-
-  Work Broadcast(Tensor data, int root, const CollectiveOptions& options) override {
-    OperationRequest request = MoveRequest(Collective::kBroadcast, data, options);
-    request.output = data.data();
-    request.root = root;
-    absl::Status arguments = CheckTensor("data", data);
-    if (arguments.ok()) arguments = CheckRank("root", root, size_);
-    return Issue(request, std::move(arguments));
-  }
-
-  Work Barrier(const CollectiveOptions& options) override {
-    return Issue(MoveRequest(Collective::kBarrier, ConstTensor(nullptr, 0, DataType::kUInt8), options),
-                 absl::OkStatus());
-  }
-
-  Work Send(ConstTensor data, int to, const CollectiveOptions& options) override {
-    return PointToPoint(MoveRequest(Collective::kSend, data, options), data, to);
-  }
-
-  Work Recv(Tensor data, int from, const CollectiveOptions& options) override {
-    OperationRequest request = MoveRequest(Collective::kRecv, data, options);
-    request.output = data.data();
-    return PointToPoint(request, data, from);
+  Work Batch(absl::FunctionRef<void(ProcessGroup& batch)> calls) override {
+    if (absl::Status status = CheckProcess(); !status.ok()) return Work(std::move(status));
+    return RunBatch(*this, scope(), *engine_, calls);
   }
 
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
@@ -114,7 +71,7 @@ class HostGroup final : public ProcessGroup {
     if (control_ != nullptr) {
       control_->Abort(std::move(why));
     } else {
-      engine_->SetVerdict(absl::AbortedError(absl::StrCat("aborted by rank ", rank_, ": ", why.ToString())));
+      engine_->SetVerdict(absl::AbortedError(absl::StrCat("aborted by rank ", rank(), ": ", why.ToString())));
     }
   }
 
@@ -125,10 +82,10 @@ class HostGroup final : public ProcessGroup {
 
   std::string Describe() const override {
     std::vector<std::string> lines = {
-        absl::StrCat("rank = ", rank_, " of ", size_),
-        absl::StrCat("timeout = ", absl::FormatDuration(timeout_)),
+        absl::StrCat("rank = ", rank(), " of ", size()),
+        absl::StrCat("timeout = ", absl::FormatDuration(scope().timeout)),
         absl::StrCat("reduction kernels = ", Name(ChosenInstructionSet()), " (the best this processor has)"),
-        DescribeSelection(size_),
+        engine_->DescribeSelection(),
         engine_->DescribeTransport(),
     };
     if (control_ != nullptr) {
@@ -136,6 +93,14 @@ class HostGroup final : public ProcessGroup {
     }
     return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
   }
+
+ protected:
+  Work Issue(const OperationRequest& request) override {
+    if (absl::Status status = CheckProcess(); !status.ok()) return Work(std::move(status));
+    return engine_->Issue(request);
+  }
+
+  Work Refuse(absl::Status why) override { return Work(std::move(why)); }
 
  private:
   absl::AnyInvocable<void(const Trouble&)> Reporter() {
@@ -150,56 +115,6 @@ class HostGroup final : public ProcessGroup {
                                                       ", forked from it: make a group of its own after the fork"));
   }
 
-  absl::Duration Timeout(absl::Duration asked) const { return asked > absl::ZeroDuration() ? asked : timeout_; }
-
-  OperationRequest ReductionRequest(Collective collective, const ConstTensor& input, const Tensor& output,
-                                    const ReduceOptions& options) const {
-    return {.collective = collective,
-            .op = options.op,
-            .type = input.type(),
-            .divisor = options.op == ReduceOp::kAverage ? options.divisor * size_ : options.divisor,
-            .input = input.data(),
-            .output = output.data(),
-            .timeout = Timeout(options.timeout),
-            .background = options.background};
-  }
-
-  OperationRequest MoveRequest(Collective collective, const ConstTensor& data, const CollectiveOptions& options) const {
-    return {.collective = collective,
-            .type = data.type(),
-            .count = data.count(),
-            .input = data.data(),
-            .timeout = Timeout(options.timeout),
-            .background = options.background};
-  }
-
-  static absl::Status CheckReductionArguments(const ConstTensor& block, absl::string_view block_role,
-                                              const ConstTensor& whole, absl::string_view whole_role, int blocks,
-                                              int place, const ReduceOptions& options) {
-    TUTTI_RETURN_IF_ERROR(CheckBlocks(block_role, block, whole_role, whole, blocks, place));
-    return CheckReduction(block.type(), options.op, options.divisor);
-  }
-
-  Work PointToPoint(OperationRequest request, const ConstTensor& data, int peer) {
-    request.root = peer;
-    absl::Status arguments = CheckTensor("data", data);
-    if (arguments.ok()) arguments = CheckRank("peer", peer, size_);
-    if (arguments.ok() && peer == rank_) {
-      arguments = absl::InvalidArgumentError(absl::StrCat("rank ", rank_, " cannot send to, or receive from, itself"));
-    }
-    return Issue(request, std::move(arguments));
-  }
-
-  Work Issue(const OperationRequest& request, absl::Status arguments) {
-    if (arguments.ok()) arguments = CheckProcess();
-    if (arguments.ok()) return engine_->Issue(request);
-    return Work(absl::Status(arguments.code(),
-                             absl::StrCat(Name(request.collective), " on rank ", rank_, ": ", arguments.message())));
-  }
-
-  const int rank_;
-  const int size_;
-  const absl::Duration timeout_;
   ForkGuard fork_guard_;
   // In the order in which they need each other: destroyed from the last to the first.
   std::unique_ptr<Journal> journal_;

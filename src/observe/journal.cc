@@ -17,25 +17,27 @@ uint64_t Scramble(uint64_t x) {
 
 uint64_t Mix(uint64_t hash, uint64_t field) { return Scramble(hash + 0x9e3779b97f4a7c15 + Scramble(field)); }
 
-bool IsReduction(Collective collective) {
-  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter;
-}
-
 bool IsPair(Collective collective) { return collective == Collective::kSend || collective == Collective::kRecv; }
 
 }  // namespace
 
+uint64_t HashCounts(absl::Span<const size_t> counts) {
+  uint64_t hash = 0;
+  for (const size_t count : counts) hash = Mix(hash, count);
+  return std::max<uint64_t>(hash, 1);
+}
+
 uint64_t Fingerprint(const OperationDescriptor& descriptor) {
   const bool pair = IsPair(descriptor.collective);
-  const bool reduction = IsReduction(descriptor.collective);
   uint64_t hash = 0;
   hash = Mix(hash, static_cast<uint64_t>(pair ? Collective::kSend : descriptor.collective));
   hash = Mix(hash, static_cast<uint64_t>(descriptor.type));
   hash = Mix(hash, static_cast<uint64_t>(descriptor.algorithm));
   hash = Mix(hash, descriptor.count);
   hash = Mix(hash, descriptor.segment_bytes);
+  if (descriptor.uneven) hash = Mix(hash, ~descriptor.counts_hash);
   if (!pair) hash = Mix(hash, static_cast<uint64_t>(descriptor.root));
-  if (reduction) {
+  if (Reduces(descriptor.collective)) {
     hash = Mix(hash, static_cast<uint64_t>(descriptor.op));
     hash = Mix(hash, std::bit_cast<uint64_t>(descriptor.divisor));
   }
@@ -45,22 +47,29 @@ uint64_t Fingerprint(const OperationDescriptor& descriptor) {
 std::string ToString(const OperationDescriptor& descriptor) {
   std::string text(Name(descriptor.collective));
   if (descriptor.collective == Collective::kBarrier) return text;
-  absl::StrAppend(&text, " of ", descriptor.count, " ", Name(descriptor.type));
+  if (descriptor.uneven) {
+    absl::StrAppend(&text, " of uneven blocks of ", Name(descriptor.type));
+    if (descriptor.counts_hash != 0) absl::StrAppend(&text, ", ", descriptor.count, " in all");
+  } else {
+    absl::StrAppend(&text, " of ", descriptor.count, " ", Name(descriptor.type));
+  }
+  if (Reduces(descriptor.collective)) {
+    absl::StrAppend(&text, ", ", Name(descriptor.op));
+    if (descriptor.divisor != 1) absl::StrAppend(&text, " divided by ", descriptor.divisor);
+  }
   switch (descriptor.collective) {
-    case Collective::kAllReduce:
-    case Collective::kReduceScatter:
-      absl::StrAppend(&text, ", ", Name(descriptor.op));
-      if (descriptor.divisor != 1) absl::StrAppend(&text, " divided by ", descriptor.divisor);
-      break;
     case Collective::kBroadcast:
+    case Collective::kScatter:
     case Collective::kRecv:
+      if (descriptor.root < 0) return absl::StrCat(text, " from any rank");
       absl::StrAppend(&text, " from rank ", descriptor.root);
       break;
+    case Collective::kReduce:
+    case Collective::kGather:
     case Collective::kSend:
       absl::StrAppend(&text, " to rank ", descriptor.root);
       break;
-    case Collective::kAllGather:
-    case Collective::kBarrier:
+    default:
       break;
   }
   return text;

@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "src/schedule/schedule.h"
 #include "tutti/data_type.h"
 
@@ -25,14 +26,19 @@ struct OperationDescriptor {
   ReduceOp op = ReduceOp::kSum;  // reductions only
   DataType type = DataType::kUInt8;
   Algorithm algorithm = Algorithm::kTree;
-  uint64_t count = 0;  // elements; per block for all-gather and reduce-scatter
-  int root = 0;        // broadcast: root; send, recv: the peer
-  double divisor = 1;  // reductions only
+  uint64_t count = 0;   // elements, of the operand or of each block; if uneven, of all blocks, or 0 if not all know
+  bool uneven = false;  // blocks of different sizes
+  uint64_t counts_hash = 0;  // of their sizes, where all ranks know them
+  int root = 0;              // of a rooted collective; send, recv: the peer
+  double divisor = 1;        // reductions only
   uint64_t segment_bytes = 0;
 };
 
 // Equal for equal descriptors, on every rank and build; the two sides of a send and receive are equal.
 uint64_t Fingerprint(const OperationDescriptor& descriptor);
+
+// Never 0.
+uint64_t HashCounts(absl::Span<const size_t> counts);
 
 // "all-reduce of 409600 float32, sum"
 std::string ToString(const OperationDescriptor& descriptor);

@@ -26,7 +26,10 @@ struct MessageTag {
   uint64_t fingerprint = 0;  // of the operation's arguments
   uint32_t sequence = 0;     // of the operation, on its channel (and for kPointToPoint, between its two ranks)
   uint32_t segment = 0;      // of the operation
-  uint32_t ordinal = 0;      // of the message, among those from this sender to this receiver in the segment
+  // kCollective: of the message, among those from this sender to this receiver in the segment. kPointToPoint: what the
+  // user calls the tag.
+  uint32_t ordinal = 0;
+  uint64_t block_bytes = 0;  // of uneven blocks: of the whole block of which this is a part
   friend bool operator==(const MessageTag&, const MessageTag&) = default;
 };
 
@@ -56,6 +59,12 @@ class MessageSink {
   ~MessageSink() = default;
 };
 
+// From which size on messages of kCollective to one peer are spread over how many sockets.
+struct Striping {
+  int sockets = 1;
+  uint64_t from_bytes = 0;
+};
+
 class Endpoint {
  public:
   virtual ~Endpoint() = default;  // closes everything at once; nothing touches payload memory afterwards
@@ -64,13 +73,14 @@ class Endpoint {
   virtual int size() const = 0;
 
   // Queues a message of any size, 0 included. `data` stays valid until Sent(cookie). Messages to one peer on one
-  // channel are delivered in the order of the calls. Connects on first use; a failure to connect shows as PeerLost.
+  // channel are delivered in the order of the calls, but for those of kCollective that are striped over several sockets
+  // (striping()): these keep their order on each socket. Connects on first use; a failure to connect shows as PeerLost.
   virtual void Send(int peer, Channel channel, const MessageTag& tag, const void* data, uint64_t bytes,
                     uint64_t cookie) = 0;
 
-  // `count` more messages will be wanted from the peer: connect to it, and look for them at each Poll. A peer from
-  // which nothing is expected is not read from.
-  virtual void Expect(int peer, Channel channel, uint32_t count) = 0;
+  // `count` more messages will be wanted from the peer (or fewer, if negative, of those that have not arrived): connect
+  // to it, and look for them at each Poll. A peer from which nothing is expected is not read from.
+  virtual void Expect(int peer, Channel channel, int64_t count) = 0;
 
   // Moves what can be moved without waiting, and reports it to the sink. True if anything moved.
   virtual bool Poll(MessageSink& sink) = 0;
@@ -80,6 +90,8 @@ class Endpoint {
 
   // Ends the current or the next Sleep. Any thread.
   virtual void Wake() = 0;
+
+  virtual Striping striping() const = 0;
 
   // "name = value (reason)" lines.
   virtual std::string Describe() const = 0;

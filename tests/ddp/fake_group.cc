@@ -17,6 +17,8 @@ class FakeOperation final : public Operation {
   absl::Status Wait() override { return world->Wait(*this); }
   bool Done() const override { return world->Done(*this); }
   void Ref() override { references_.fetch_add(1); }
+  int source() const override { return -1; }
+  std::string Describe() const override { return "operation of the fake group"; }
   void Unref() override {
     if (references_.fetch_sub(1) == 1) delete this;
   }
@@ -57,8 +59,30 @@ class FakeGroup final : public ProcessGroup {
   }
   Work Barrier(const CollectiveOptions& options) override { return world_->Submit(rank_, {}, options.timeout); }
   Work ReduceScatter(ConstTensor, Tensor, const ReduceOptions&) override { return Unimplemented(); }
-  Work Send(ConstTensor, int, const CollectiveOptions&) override { return Unimplemented(); }
-  Work Recv(Tensor, int, const CollectiveOptions&) override { return Unimplemented(); }
+  Work Reduce(ConstTensor, Tensor, int, const ReduceOptions&) override { return Unimplemented(); }
+  Work ReduceScatterV(ConstTensor, Tensor, absl::Span<const size_t>, const ReduceOptions&) override {
+    return Unimplemented();
+  }
+  Work AllGatherV(ConstTensor, Tensor, absl::Span<const size_t>, const CollectiveOptions&) override {
+    return Unimplemented();
+  }
+  Work Gather(ConstTensor, Tensor, int, const CollectiveOptions&) override { return Unimplemented(); }
+  Work GatherV(ConstTensor, Tensor, absl::Span<const size_t>, int, const CollectiveOptions&) override {
+    return Unimplemented();
+  }
+  Work Scatter(ConstTensor, Tensor, int, const CollectiveOptions&) override { return Unimplemented(); }
+  Work ScatterV(ConstTensor, Tensor, absl::Span<const size_t>, int, const CollectiveOptions&) override {
+    return Unimplemented();
+  }
+  Work AllToAll(ConstTensor, Tensor, const CollectiveOptions&) override { return Unimplemented(); }
+  Work AllToAllV(ConstTensor, absl::Span<const size_t>, Tensor, absl::Span<const size_t>,
+                 const CollectiveOptions&) override {
+    return Unimplemented();
+  }
+  Work Send(ConstTensor, int, const PointToPointOptions&) override { return Unimplemented(); }
+  Work Recv(Tensor, int, const PointToPointOptions&) override { return Unimplemented(); }
+  Work RecvAny(Tensor, const PointToPointOptions&) override { return Unimplemented(); }
+  Work Batch(absl::FunctionRef<void(ProcessGroup&)>) override { return Unimplemented(); }
 
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
     return Buffer(std::shared_ptr<void>(new std::byte[bytes](), std::default_delete<std::byte[]>()), bytes);

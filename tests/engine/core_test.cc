@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/transport/sim/sim_transport.h"
@@ -33,9 +34,10 @@ class World {
   Core& core(int rank) { return *cores_[static_cast<size_t>(rank)]; }
   SimNetwork& network() { return *network_; }
 
-  Work Start(int rank, const OperationRequest& request, const SelectionOverride& selection = {}) {
+  Work Start(int rank, const OperationRequest& request, absl::string_view selection = "") {
     EngineOperation* operation = pool_->Take(2);
-    operation->Prepare(request, size(), selection);
+    tables_.push_back(std::make_unique<SelectionTable>(*ParseSelectionTable(selection)));
+    operation->Prepare(request, size(), *tables_.back());
     if (operation->channel == Channel::kCollective) {
       operation->sequence = ++sequences_[static_cast<size_t>(rank)];
       journals_[static_cast<size_t>(rank)]->Begin(operation->sequence, operation->descriptor);
@@ -61,6 +63,7 @@ class World {
   std::vector<std::unique_ptr<Journal>> journals_;
   std::vector<std::unique_ptr<Core>> cores_;
   std::vector<uint32_t> sequences_;
+  std::vector<std::unique_ptr<SelectionTable>> tables_;
   std::mt19937_64 random_;
 };
 
@@ -76,8 +79,8 @@ OperationRequest AllReduce(Numbers& data) {
 TEST(Core, AllReducesForEverySeedAlgorithmAndNumberOfRanks) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const int size = 1 + static_cast<int>(seed % 9);
-    for (const Algorithm algorithm :
-         {Algorithm::kGather, Algorithm::kDirect, Algorithm::kDoubling, Algorithm::kHalving}) {
+    for (const Algorithm algorithm : {Algorithm::kGather, Algorithm::kDirect, Algorithm::kDoubling, Algorithm::kHalving,
+                                      Algorithm::kExchange, Algorithm::kQuadrupling, Algorithm::kRing}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " size " << size << " " << Name(algorithm));
       World world(size, seed);
       std::vector<Numbers> data;
@@ -85,7 +88,7 @@ TEST(Core, AllReducesForEverySeedAlgorithmAndNumberOfRanks) {
       std::vector<Work> works;
       for (int rank = 0; rank < size; ++rank) {
         works.push_back(world.Start(rank, AllReduce(data[static_cast<size_t>(rank)]),
-                                    {.has_algorithm = true, .algorithm = algorithm, .chunk_bytes = 64}));
+                                    absl::StrCat("all-reduce = ", Name(algorithm), " chunk=64")));
       }
       ASSERT_TRUE(world.Run());
       for (Work& work : works) ASSERT_EQ(work.Wait(), absl::OkStatus());
@@ -104,10 +107,10 @@ TEST(Core, RunsOperationsInOrderHoweverFarRanksAreApart) {
       data[static_cast<size_t>(rank)].push_back(Numbers::Constant(DataType::kFloat32, 100, i));
   }
   // Rank 0 issues everything at once; the others follow one operation at a time.
-  for (Numbers& numbers : data[0]) works.push_back(world.Start(0, AllReduce(numbers), {.chunk_bytes = 64}));
+  for (Numbers& numbers : data[0]) works.push_back(world.Start(0, AllReduce(numbers), "all-reduce = direct chunk=64"));
   for (size_t i = 0; i < 16; ++i) {
     for (int rank = 1; rank < 3; ++rank) {
-      works.push_back(world.Start(rank, AllReduce(data[static_cast<size_t>(rank)][i]), {.chunk_bytes = 64}));
+      works.push_back(world.Start(rank, AllReduce(data[static_cast<size_t>(rank)][i]), "all-reduce = direct chunk=64"));
     }
     for (int turn = 0; turn < 100; ++turn) {
       for (int rank = 0; rank < 3; ++rank) world.core(rank).Progress();

@@ -1,19 +1,38 @@
 #include "src/engine/selection.h"
 
+#include <limits>
+
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/schedule/builders.h"
 
 namespace tutti {
 namespace {
 
+using testing::HasSubstr;
+
+SelectionTable Table(absl::string_view text) {
+  absl::StatusOr<SelectionTable> table = ParseSelectionTable(text);
+  EXPECT_TRUE(table.ok()) << table.status();
+  return *std::move(table);
+}
+
+Selection AllReduce(int size, uint64_t count, DataType type, const SelectionTable& table,
+                    ReduceOp op = ReduceOp::kSum) {
+  return Select({.collective = Collective::kAllReduce, .size = size, .count = count, .type = type, .op = op}, table);
+}
+
 TEST(Selection, ChoosesAnAlgorithmThatExistsForEverySizeAndCollective) {
+  const SelectionTable table;
   for (const int size : {1, 2, 3, 8, 64, 65, 1000, 4096}) {
-    for (int code = 0; code <= static_cast<int>(Collective::kRecv); ++code) {
+    for (int code = 0; code <= static_cast<int>(Collective::kAllToAll); ++code) {
       const auto collective = static_cast<Collective>(code);
-      if (size == 1 && collective >= Collective::kSend) continue;
+      if (size == 1 && (collective == Collective::kSend || collective == Collective::kRecv)) continue;
       for (const uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{1000}, uint64_t{1} << 30}) {
-        const Selection selection = Select(collective, size, count, DataType::kBFloat16, ReduceOp::kSum);
+        const Selection selection =
+            Select({.collective = collective, .size = size, .count = count, .type = DataType::kBFloat16}, table);
         EXPECT_GE(selection.segment_count, 1u);
+        EXPECT_FALSE(selection.reason.empty());
         const absl::StatusOr<Schedule> schedule = BuildSchedule({.collective = collective,
                                                                  .algorithm = selection.algorithm,
                                                                  .size = size,
@@ -27,17 +46,60 @@ TEST(Selection, ChoosesAnAlgorithmThatExistsForEverySizeAndCollective) {
 }
 
 TEST(Selection, PartialSumsOfNarrowTypesTravelWide) {
-  const SelectionOverride halving = {.has_algorithm = true, .algorithm = Algorithm::kHalving};
-  EXPECT_TRUE(Select(Collective::kAllReduce, 4, 100, DataType::kFloat16, ReduceOp::kSum, halving).wide);
-  EXPECT_FALSE(Select(Collective::kAllReduce, 4, 100, DataType::kFloat32, ReduceOp::kSum, halving).wide);
-  EXPECT_TRUE(Select(Collective::kAllReduce, 4, 100, DataType::kInt8, ReduceOp::kAverage, halving).wide);
-  EXPECT_FALSE(Select(Collective::kAllReduce, 4, 100, DataType::kInt8, ReduceOp::kSum, halving).wide);
+  const SelectionTable halving = Table("all-reduce = halving");
+  EXPECT_TRUE(AllReduce(4, 100, DataType::kFloat16, halving).wide);
+  EXPECT_FALSE(AllReduce(4, 100, DataType::kFloat32, halving).wide);
+  EXPECT_TRUE(AllReduce(4, 100, DataType::kInt8, halving, ReduceOp::kAverage).wide);
+  EXPECT_FALSE(AllReduce(4, 100, DataType::kInt8, halving).wide);
 }
 
-TEST(Selection, AnAlgorithmThatTheCollectiveLacksIsNotForced) {
-  const SelectionOverride gather = {.has_algorithm = true, .algorithm = Algorithm::kGather};
-  EXPECT_EQ(Select(Collective::kBroadcast, 4, 100, DataType::kFloat32, ReduceOp::kSum, gather).algorithm,
-            Algorithm::kTree);
+TEST(Selection, UnevenBlocksTakeNoAlgorithmWithSomebodyInBetween) {
+  for (const Collective collective :
+       {Collective::kGather, Collective::kScatter, Collective::kAllToAll, Collective::kReduceScatter}) {
+    const Selection selection =
+        Select({.collective = collective, .size = 100, .type = DataType::kInt8, .uneven = true}, SelectionTable());
+    EXPECT_EQ(selection.algorithm, Algorithm::kDirect) << Name(collective);
+  }
+}
+
+TEST(Selection, TheFirstRuleThatFitsDecides) {
+  const SelectionTable table =
+      Table("all-reduce ranks<=4 bytes<=1K = doubling; all-reduce bytes<=2M = ring chunk=64K\nbroadcast = tree");
+  EXPECT_EQ(AllReduce(4, 256, DataType::kFloat32, table).algorithm, Algorithm::kDoubling);
+  EXPECT_EQ(AllReduce(4, 257, DataType::kFloat32, table).algorithm, Algorithm::kRing);
+  EXPECT_EQ(AllReduce(5, 1, DataType::kFloat32, table).algorithm, Algorithm::kRing);
+  EXPECT_EQ(AllReduce(5, 1, DataType::kFloat32, table).segment_count, 5u * (64 << 10) / 4);
+  EXPECT_EQ(AllReduce(5, 1, DataType::kFloat32, table).reason, "TUTTI_SELECTION");
+  EXPECT_EQ(AllReduce(4, 1 << 20, DataType::kFloat32, table).algorithm, Algorithm::kDirect);
+}
+
+TEST(Selection, ARuleForTooManyRanksIsPassedOver) {
+  EXPECT_EQ(AllReduce(1025, 1, DataType::kFloat32, Table("all-reduce = direct")).algorithm, Algorithm::kQuadrupling);
+}
+
+TEST(Selection, NonsenseIsRefusedByName) {
+  for (const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
+           {"all-reduce", "expected"},
+           {"all_reduce = ring", "there is no collective 'all_reduce'"},
+           {"all-reduce = tree", "there is no all-reduce by 'tree', only by exchange"},
+           {"all-reduce size<=3 = ring", "'size<=3' is neither"},
+           {"all-reduce ranks<=0 = ring", "'0' is no limit"},
+           {"all-reduce bytes<=-1 = ring", "'-1' is no limit"},
+           {"all-reduce bytes<=99999999999999999999 = ring", "is no limit"},
+           {"all-reduce = ring chunk=0", "only chunk=SIZE"},
+           {"all-reduce = ring fast", "only chunk=SIZE"},
+           {" = ring", "expected"}}) {
+    const absl::Status status = ParseSelectionTable("broadcast = tree;" + text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+  }
+}
+
+TEST(Selection, DescribesEverySwitchPoint) {
+  const std::string text = DescribeSelection(Table("all-reduce bytes<=100 = ring"), 2);
+  EXPECT_THAT(text, HasSubstr("all-reduce = ring up to 100 bytes in messages"));
+  EXPECT_THAT(text, HasSubstr("(TUTTI_SELECTION); exchange up to 131072 bytes"));
+  EXPECT_THAT(text, HasSubstr("\nreduce-scatter = direct in messages"));
 }
 
 }  // namespace

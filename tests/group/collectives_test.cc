@@ -271,6 +271,21 @@ TEST_P(Collectives, UnwaitedOperationsCompleteInTheBackground) {
   });
 }
 
+TEST(CollectivesOverSeveralSockets, AllReduceOfEverySize) {
+  for (const int size : {2, 3, 5}) {
+    TestGroups groups = MakeGroups(Wire::kTcp, size, {.sockets_per_peer = 3});
+    OnEachRank(size, [&](int rank) {
+      for (const size_t count : {size_t{1}, size_t{70001}, size_t{3000001}}) {
+        Numbers data = Elements(DataType::kFloat32, count, rank);
+        Work work = groups[rank].AllReduce(data.tensor());
+        ASSERT_EQ(work.Wait(), absl::OkStatus());
+        EXPECT_EQ(work.Describe().find("3 sockets per peer") != std::string::npos, count > 1) << work.Describe();
+        for (size_t i = 0; i < count; ++i) ASSERT_EQ(data.Value(i), Expected(ReduceOp::kSum, size, i));
+      }
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Wires, Collectives, testing::ValuesIn(Cases()), CaseName);
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/groups.h"
@@ -39,10 +40,10 @@ class SameBits : public testing::TestWithParam<Case> {
   }
 
   // What every rank has after all-reducing [begin, end) for each pair of neighbouring cuts, all in flight at once.
-  std::vector<Numbers> Reduce(const std::vector<Numbers>& inputs, const SelectionOverride& selection,
+  std::vector<Numbers> Reduce(const std::vector<Numbers>& inputs, absl::string_view selection,
                               const std::vector<size_t>& cuts) const {
     TestGroupOptions options;
-    options.engine.selection = selection;
+    options.engine.selection = *ParseSelectionTable(selection);
     TestGroups groups = MakeGroups(GetParam().wire, size(), options);
     std::vector<Numbers> outputs(inputs.size(), Numbers(type(), inputs[0].count()));
     OnEachRank(size(), [&](int rank) {
@@ -88,20 +89,20 @@ TEST_P(SameBits, OnAllRanksForAllAlgorithmsAndCuts) {
     SCOPED_TRACE("count " + std::to_string(count));
     const std::vector<Numbers> inputs = RandomInputs(count);
     const std::vector<size_t> whole = {0, count};
-    const Numbers reference = Reduce(inputs, {}, whole)[0];
+    const Numbers reference = Reduce(inputs, "", whole)[0];
     ExpectRight(inputs, reference);
 
     // Small messages take large data through many segments.
     const uint64_t chunk_bytes = count > 1000 ? 64 << 10 : 8;
-    for (const Algorithm algorithm :
-         {Algorithm::kGather, Algorithm::kDirect, Algorithm::kDoubling, Algorithm::kHalving}) {
+    for (const Algorithm algorithm : {Algorithm::kGather, Algorithm::kDirect, Algorithm::kDoubling, Algorithm::kHalving,
+                                      Algorithm::kExchange, Algorithm::kQuadrupling}) {
       SCOPED_TRACE(std::string(Name(algorithm)));
       for (const Numbers& output :
-           Reduce(inputs, {.has_algorithm = true, .algorithm = algorithm, .chunk_bytes = chunk_bytes}, whole)) {
+           Reduce(inputs, absl::StrCat("all-reduce = ", Name(algorithm), " chunk=", chunk_bytes), whole)) {
         ASSERT_TRUE(output == reference);
       }
     }
-    for (const Numbers& output : Reduce(inputs, {}, RandomCuts(count, count + 1))) ASSERT_TRUE(output == reference);
+    for (const Numbers& output : Reduce(inputs, "", RandomCuts(count, count + 1))) ASSERT_TRUE(output == reference);
   }
 }
 

@@ -22,7 +22,7 @@ std::vector<std::unique_ptr<Endpoint>> MakeSimEndpoints(int size, uint64_t seed)
   return endpoints;
 }
 
-std::vector<std::unique_ptr<Endpoint>> MakeTcpEndpoints(int size) {
+std::vector<std::unique_ptr<Endpoint>> MakeTcpEndpoints(int size, int sockets_per_peer) {
   std::vector<Fd> listeners;
   std::vector<TcpPeer> peers;
   for (int rank = 0; rank < size; ++rank) {
@@ -43,6 +43,7 @@ std::vector<std::unique_ptr<Endpoint>> MakeTcpEndpoints(int size) {
     TcpOptions options;
     options.ranks = peers;
     options.rank = rank;
+    options.sockets_per_peer = sockets_per_peer;
     options.listener = std::move(listeners[static_cast<size_t>(rank)]);
     absl::StatusOr<std::unique_ptr<Endpoint>> endpoint = MakeTcpEndpoint(std::move(options));
     EXPECT_TRUE(endpoint.ok()) << endpoint.status();
@@ -55,13 +56,13 @@ std::vector<std::unique_ptr<Endpoint>> MakeTcpEndpoints(int size) {
 
 std::string Name(Wire wire) { return wire == Wire::kSim ? "Sim" : "Tcp"; }
 
-std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed) {
-  return wire == Wire::kSim ? MakeSimEndpoints(size, seed) : MakeTcpEndpoints(size);
+std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed, int sockets_per_peer) {
+  return wire == Wire::kSim ? MakeSimEndpoints(size, seed) : MakeTcpEndpoints(size, sockets_per_peer);
 }
 
 TestGroups MakeGroups(Wire wire, int size, const TestGroupOptions& options) {
   TestGroups groups;
-  for (std::unique_ptr<Endpoint>& endpoint : MakeEndpoints(wire, size, options.seed)) {
+  for (std::unique_ptr<Endpoint>& endpoint : MakeEndpoints(wire, size, options.seed, options.sockets_per_peer)) {
     HostGroupParts parts;
     parts.endpoint = std::move(endpoint);
     parts.engine = options.engine;

@@ -20,7 +20,7 @@ enum class Wire { kSim, kTcp };
 std::string Name(Wire wire);
 
 // Endpoints of ranks 0..size-1 that know each other: over a simulated network with this seed, or over tcp on loopback.
-std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed = 1);
+std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed = 1, int sockets_per_peer = 0);
 
 struct TestGroups {
   std::vector<std::unique_ptr<ProcessGroup>> ranks;
@@ -32,6 +32,7 @@ struct TestGroupOptions {
   EngineOptions engine = {};
   absl::Duration timeout = absl::Seconds(60);
   uint64_t seed = 1;
+  int sockets_per_peer = 0;  // tcp
 };
 
 // Groups without a control plane: a rank's own view is its verdict.

@@ -317,13 +317,36 @@ TEST_F(TcpTransportTest, BytesThatAreNoMessageLoseThePeer) {
               AllOf(HasSubstr("rank 1 lost rank 0 (host0, pid 100) at "), HasSubstr("no Tutti message")));
 }
 
+TEST_F(TcpTransportTest, ACollectiveHasAsManySocketsToAPeerAsAskedForAndPointToPointOne) {
+  std::vector<TcpOptions> options = TestTcpOptions(2);
+  for (TcpOptions& each : options) each.sockets_per_peer = 4;
+  Make(std::move(options));
+  EXPECT_EQ(ranks_[0].endpoint().striping().sockets, 4);
+  EXPECT_EQ(ranks_[0].endpoint().striping().from_bytes, kStripedBytes);
+  const size_t before = OpenDescriptors().size();
+  ExpectExchange(0, 1);
+  ASSERT_TRUE(PollUntil([&] { return OpenDescriptors().size() == before + 2 * 4; }));
+  ranks_[0].Send(1, "ping", Channel::kPointToPoint);
+  ranks_[1].Expect(0, 1, Channel::kPointToPoint);
+  ASSERT_TRUE(PollUntil([&] { return ranks_[1].received().size() == 2; }));
+  EXPECT_EQ(OpenDescriptors().size(), before + 2 * 4 + 2);
+}
+
+TEST_F(TcpTransportTest, SocketsPerPeerBeyondTheLimitAreRefused) {
+  std::vector<TcpOptions> options = TestTcpOptions(2);
+  options[0].sockets_per_peer = kSocketsPerPeerMax + 1;
+  const absl::Status status = MakeTcpEndpoint(std::move(options[0])).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("17 sockets per peer"));
+}
+
 TEST_F(TcpTransportTest, MessagesMayArriveByteByByte) {
   Make(TestTcpOptions(2));
   const SocketAddress address = SocketAddress::Parse(addresses_[1]).value();
   const Fd socket = ConnectAny({address}, absl::Now() + kTestPatience).value();
   const MessageTag tag = TestTag(0, 1, Channel::kCollective, 0);
   std::string bytes = EncodeFrame(Encode(DataHello(TestIdentity(0, 2))));
-  bytes += "TUM1";
+  bytes += "TUM2";
   auto append = [&](uint64_t value, int count) {
     for (int i = 0; i < count; ++i) bytes.push_back(static_cast<char>(value >> (8 * i)));
   };
@@ -332,6 +355,7 @@ TEST_F(TcpTransportTest, MessagesMayArriveByteByByte) {
   append(tag.ordinal, 4);
   append(tag.fingerprint, 8);
   append(3, 8);
+  append(tag.block_bytes, 8);
   bytes += "abc";
   ranks_[1].Expect(0);
   for (char byte : bytes) {

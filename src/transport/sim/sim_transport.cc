@@ -84,7 +84,7 @@ class Network final : public SimNetwork, public std::enable_shared_from_this<Net
   const SimOptions& options() const { return options_; }
 
   void Send(int from, int to, Channel channel, Message message);
-  void Expect(int rank, int peer, Channel channel, uint32_t count);
+  void Expect(int rank, int peer, Channel channel, int64_t count);
   bool Poll(int rank, MessageSink& sink);
   void Sleep(int rank, absl::Time deadline);
   void Wake(int rank);
@@ -122,10 +122,11 @@ class SimEndpoint final : public Endpoint {
     network_->Send(rank_, peer, channel,
                    {.tag = tag, .data = static_cast<const std::byte*>(data), .bytes = bytes, .cookie = cookie});
   }
-  void Expect(int peer, Channel channel, uint32_t count) override { network_->Expect(rank_, peer, channel, count); }
+  void Expect(int peer, Channel channel, int64_t count) override { network_->Expect(rank_, peer, channel, count); }
   bool Poll(MessageSink& sink) override { return network_->Poll(rank_, sink); }
   void Sleep(absl::Time deadline) override { network_->Sleep(rank_, deadline); }
   void Wake() override { network_->Wake(rank_); }
+  Striping striping() const override { return {}; }
   std::string Describe() const override {
     const SimOptions& options = network_->options();
     return absl::StrCat("transport = sim (asked for)\nsim seed = ", options.seed, " (asked for)\nsim delay = 0 to ",
@@ -212,9 +213,9 @@ void Network::Send(int from, int to, Channel channel, Message message) {
   ranks_[to].changed.Signal();
 }
 
-void Network::Expect(int rank, int peer, Channel channel, uint32_t count) {
+void Network::Expect(int rank, int peer, Channel channel, int64_t count) {
   absl::MutexLock lock(&mu_);
-  LinkBetween(peer, rank, channel).expected += count;
+  LinkBetween(peer, rank, channel).expected += static_cast<uint64_t>(count);
 }
 
 bool Network::Poll(int rank, MessageSink& sink) {

@@ -46,7 +46,6 @@ void Congestion::Apply(int fd, int peer) const {
   Set(fd, name.empty() ? system_ : name);
 }
 
-// Loopback, or an address that both ends share.
 bool Congestion::OnOwnHost(int peer) const {
   return addresses_[peer].IsLoopback() || addresses_[peer].Host() == addresses_[options_.rank].Host();
 }

@@ -25,13 +25,14 @@ class Congestion {
   void PrepareListener(int fd);
   // Of a connection to the peer; empty: whatever the system's default is.
   std::string For(int peer) const;
+  // Loopback, or an address that both ends share.
+  bool OnOwnHost(int peer) const;
   // An accepted connection turned out to be from the peer.
   void Apply(int fd, int peer) const;
   // "value (reason)".
   std::string Describe() const;
 
  private:
-  bool OnOwnHost(int peer) const;
   int OwnHostPeers() const;
 
   const TcpOptions& options_;

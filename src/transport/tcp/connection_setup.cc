@@ -97,7 +97,7 @@ void ConnectionSetup::AcceptAll() {
     }
     const absl::StatusOr<SocketAddress> from = PeerAddress(socket->get());
     if (!from.ok()) continue;  // gone already
-    if (pending_.size() >= options_.ranks.size() * kChannelCount + kStrangersMax) {
+    if (pending_.size() >= options_.ranks.size() * (kSocketsPerPeerMax + 1) + kStrangersMax) {
       auto oldest = std::find_if(pending_.begin(), pending_.end(),
                                  [](const auto& entry) { return entry.second.target.peer < 0; });
       if (oldest != pending_.end()) pending_.erase(oldest);

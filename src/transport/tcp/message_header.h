@@ -1,4 +1,4 @@
-// The 32 bytes in front of every message, little-endian:
+// The 40 bytes in front of every message, little-endian:
 //
 //   0  magic        4 bytes
 //   4  sequence     4
@@ -6,6 +6,7 @@
 //  12  ordinal      4
 //  16  fingerprint  8
 //  24  bytes        8, of the payload that follows
+//  32  block bytes  8
 
 #ifndef TUTTI_SRC_TRANSPORT_TCP_MESSAGE_HEADER_H_
 #define TUTTI_SRC_TRANSPORT_TCP_MESSAGE_HEADER_H_
@@ -19,8 +20,8 @@
 
 namespace tutti {
 
-inline constexpr size_t kMessageHeaderBytes = 32;
-inline constexpr uint32_t kMessageMagic = 0x314d5554;  // "TUM1"
+inline constexpr size_t kMessageHeaderBytes = 40;
+inline constexpr uint32_t kMessageMagic = 0x324d5554;  // "TUM2"
 
 using MessageHeader = std::array<uint8_t, kMessageHeaderBytes>;
 
@@ -48,6 +49,7 @@ inline void EncodeHeader(const MessageTag& tag, uint64_t bytes, MessageHeader& h
   StoreLittleEndian(tag.ordinal, header.data() + 12);
   StoreLittleEndian(tag.fingerprint, header.data() + 16);
   StoreLittleEndian(bytes, header.data() + 24);
+  StoreLittleEndian(tag.block_bytes, header.data() + 32);
 }
 
 // Of kMessageHeaderBytes bytes; nothing if they are no header. The size is what the peer says: the sink judges it.
@@ -56,7 +58,8 @@ inline std::optional<DecodedHeader> DecodeHeader(const uint8_t* in) {
   return DecodedHeader{.tag = {.fingerprint = LoadLittleEndian<uint64_t>(in + 16),
                                .sequence = LoadLittleEndian<uint32_t>(in + 4),
                                .segment = LoadLittleEndian<uint32_t>(in + 8),
-                               .ordinal = LoadLittleEndian<uint32_t>(in + 12)},
+                               .ordinal = LoadLittleEndian<uint32_t>(in + 12),
+                               .block_bytes = LoadLittleEndian<uint64_t>(in + 32)},
                        .bytes = LoadLittleEndian<uint64_t>(in + 24)};
 }
 

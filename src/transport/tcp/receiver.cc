@@ -19,7 +19,6 @@ constexpr size_t kStagingBytes = 8192;
 }  // namespace
 
 bool Receiver::CanContinue(bool readable) const {
-  if (expected_ == 0) return false;
   switch (state_) {
     case State::kHeader:
       return readable || staged() >= kMessageHeaderBytes;
@@ -32,9 +31,10 @@ bool Receiver::CanContinue(bool readable) const {
   return false;
 }
 
-absl::StatusOr<bool> Receiver::Receive(int fd, int peer, Channel channel, bool& readable, MessageSink& sink) {
+absl::StatusOr<bool> Receiver::Receive(int fd, int peer, Channel channel, int64_t& expected, bool& readable,
+                                       MessageSink& sink) {
   bool moved = false;
-  while (expected_ > 0 && state_ != State::kRefused) {
+  while (expected > 0 && state_ != State::kRefused) {
     const bool header_missing = state_ == State::kHeader && staged() < kMessageHeaderBytes;
     if (header_missing || (state_ == State::kPayload && done_ < message_.bytes)) {
       if (!readable) return moved;
@@ -49,7 +49,7 @@ absl::StatusOr<bool> Receiver::Receive(int fd, int peer, Channel channel, bool& 
       continue;
     }
     state_ = State::kHeader;
-    --expected_;
+    --expected;
     sink.Received(peer, channel, message_.tag);
     moved = true;
   }

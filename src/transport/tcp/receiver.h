@@ -19,19 +19,14 @@ namespace tutti {
 
 class Receiver {
  public:
-  // Messages still wanted, the one in progress included.
-  uint64_t expected() const { return expected_; }
-  void Expect(uint32_t count) { expected_ += count; }
-
-  // Whether Receive would get further, given that the socket is readable or not. A message that the sink keeps for
-  // later does not count.
+  // Whether Receive would get further, given that messages are expected and that the socket is readable or not. A
+  // message that the sink keeps for later does not count.
   bool CanContinue(bool readable) const;
 
-  // Receives what is expected and there. `readable` is cleared when the socket has been read empty. True if anything
+  // Receives what is there while `expected` is not 0, which counts the messages still wanted, those in progress
+  // included, and goes down with each. `readable` is cleared when the socket has been read empty. True if anything
   // moved. An error ends the connection: its end (kUnavailable), or bytes that are no message (kInvalidArgument).
-  absl::StatusOr<bool> Receive(int fd, int peer, Channel channel, bool& readable, MessageSink& sink);
-
-  void Stop() { expected_ = 0; }
+  absl::StatusOr<bool> Receive(int fd, int peer, Channel channel, int64_t& expected, bool& readable, MessageSink& sink);
 
  private:
   enum class State : uint8_t {
@@ -46,7 +41,6 @@ class Receiver {
   bool Offer(int peer, Channel channel, MessageSink& sink);
   absl::StatusOr<bool> Read(int fd, bool& readable);
 
-  uint64_t expected_ = 0;
   State state_ = State::kHeader;
 
   DecodedHeader message_;

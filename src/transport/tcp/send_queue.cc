@@ -20,13 +20,25 @@ constexpr size_t kBytesPerCall = size_t{1} << 20;
 }  // namespace
 
 void SendQueue::Push(const MessageTag& tag, const void* data, uint64_t bytes, uint64_t cookie) {
+  Item item = {.header = {}, .data = static_cast<const uint8_t*>(data), .bytes = bytes, .cookie = cookie};
+  EncodeHeader(tag, bytes, item.header);
+  Append(item);
+}
+
+void SendQueue::MoveFirstTo(SendQueue& other) {
+  other.Append(at(0));
+  PopFirst();
+}
+
+void SendQueue::Append(const Item& item) {
   if (count_ == ring_.size()) Grow();
   if (count_ == 0) offset_ = 0;
-  Item& item = at(count_++);
-  EncodeHeader(tag, bytes, item.header);
-  item.data = static_cast<const uint8_t*>(data);
-  item.bytes = bytes;
-  item.cookie = cookie;
+  at(count_++) = item;
+}
+
+void SendQueue::PopFirst() {
+  first_ = (first_ + 1) & (ring_.size() - 1);
+  --count_;
 }
 
 void SendQueue::Grow() {
@@ -74,8 +86,7 @@ void SendQueue::Consume(size_t written, MessageSink& sink) {
   while (count_ > 0 && offset_ >= kMessageHeaderBytes + at(0).bytes) {
     const uint64_t cookie = at(0).cookie;
     offset_ -= kMessageHeaderBytes + at(0).bytes;
-    first_ = (first_ + 1) & (ring_.size() - 1);
-    --count_;
+    PopFirst();
     sink.Sent(cookie);
   }
 }

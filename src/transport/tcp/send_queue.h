@@ -20,6 +20,9 @@ class SendQueue {
 
   void Push(const MessageTag& tag, const void* data, uint64_t bytes, uint64_t cookie);
 
+  // Moves the first message, of which nothing has been written, to the end of another queue.
+  void MoveFirstTo(SendQueue& other);
+
   // Writes with one call, headers and payloads of several messages together, and reports those that were written as a
   // whole. `writable` is cleared when the socket is full. True if anything was written; else, or after an error, the
   // queue is as before.
@@ -36,6 +39,8 @@ class SendQueue {
   };
 
   Item& at(size_t i) { return ring_[(first_ + i) & (ring_.size() - 1)]; }
+  void Append(const Item& item);
+  void PopFirst();
   void Grow();
   void Consume(size_t written, MessageSink& sink);
 

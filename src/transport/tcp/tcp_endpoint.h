@@ -38,34 +38,47 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
   int size() const override { return static_cast<int>(options_.ranks.size()); }
   void Send(int peer, Channel channel, const MessageTag& tag, const void* data, uint64_t bytes,
             uint64_t cookie) override;
-  void Expect(int peer, Channel channel, uint32_t count) override;
+  void Expect(int peer, Channel channel, int64_t count) override;
   bool Poll(MessageSink& sink) override;
   void Sleep(absl::Time deadline) override;
   void Wake() override { events_.Wake(); }
+  Striping striping() const override { return {.sockets = MostSockets(), .from_bytes = kStripedBytes}; }
   std::string Describe() const override;
 
  private:
+  // One of the sockets of a link.
+  struct Stripe {
+    Fd socket = {};
+    bool readable = true;
+    bool writable = true;
+    bool unwritten = false;  // of the queued messages, nothing has been written
+    bool ended = false;      // the peer has closed, or the connection is broken; what it sent before can still be read
+    SendQueue queue = {};
+    Receiver receiver = {};
+
+    void Push(const MessageTag& tag, const void* data, uint64_t bytes, uint64_t cookie) {
+      unwritten |= queue.empty();
+      queue.Push(tag, data, bytes, cookie);
+    }
+  };
+
   // The connection to one peer for one channel.
   struct Link {
     enum class State : uint8_t {
       kUnused,
       kWanted,  // used, and on its way: called, or waited for
-      kOpen,
+      kOpen,    // has a stripe; more may come
       kLost,
     };
     int peer = 0;
     Channel channel = Channel::kCollective;
     State state = State::kUnused;
-    bool active = false;  // in active_
+    bool active = false;    // in active_
+    int64_t expected = 0;   // messages
+    SendQueue shared = {};  // messages for whichever stripe is free
+    std::vector<Stripe> stripes = {};
 
-    bool readable = false;
-    bool writable = false;
-    bool unwritten = false;  // of the queued messages, nothing has been written
-    bool ended = false;      // the peer has closed, or the connection is broken; what it sent before can still be read
-
-    Fd socket = {};
-    SendQueue queue = {};
-    Receiver receiver = {};
+    size_t unsent() const;
   };
 
   TcpEndpoint(TcpOptions options, std::vector<SocketAddress> addresses, EventSet events);
@@ -76,20 +89,25 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
   void ConnectFailed(int peer, absl::Status why) override;
 
   Link& link(int peer, Channel channel) { return links_[peer * kChannelCount + static_cast<int>(channel)]; }
-  uint64_t id(const Link& link) const { return &link - links_.data(); }
+  // Of a link's stripes, the first of kSocketsPerPeerMax.
+  uint64_t id(const Link& link) const { return static_cast<uint64_t>(&link - links_.data()) * kSocketsPerPeerMax; }
+  int SocketsTo(int peer, Channel channel) const;
+  int MostSockets() const;
 
   void Activate(Link& link);
   void DropIdle();
   void CollectEdges(absl::Duration timeout);
   bool HasWork() const;
-  bool Flush(Link& link, MessageSink& sink);
-  bool Receive(Link& link, MessageSink& sink);
+  bool Flush(Link& link, bool direct, MessageSink& sink);
+  bool Flush(Link& link, Stripe& stripe, MessageSink& sink);
+  bool Receive(Link& link, bool direct, MessageSink& sink);
   void LoseLink(const Link& link, const absl::Status& why);
   void LosePeer(int peer, absl::Status why);
   bool ReportLost(MessageSink& sink);
 
   const TcpOptions options_;
   const std::vector<SocketAddress> addresses_;  // of the ranks' listeners
+  const int remote_sockets_;                    // to each peer on another host
   EventSet events_;
   std::vector<Link> links_;
   Congestion congestion_;
