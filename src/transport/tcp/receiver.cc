@@ -87,10 +87,15 @@ absl::StatusOr<bool> Receiver::Read(int fd, bool& readable) {
   const uint64_t payload_bytes = state_ == State::kPayload ? message_.bytes - done_ : 0;
   iovec parts[2] = {{.iov_base = payload_bytes > 0 ? destination_ + done_ : nullptr, .iov_len = payload_bytes},
                     {.iov_base = staging_.get() + staged_end_, .iov_len = kStagingBytes - staged_end_}};
-  msghdr message = {};
-  message.msg_iov = payload_bytes > 0 ? parts : parts + 1;
-  message.msg_iovlen = payload_bytes > 0 ? 2 : 1;
-  const ssize_t count = ::recvmsg(fd, &message, MSG_DONTWAIT);
+  ssize_t count;
+  if (payload_bytes == 0) {
+    count = ::recv(fd, parts[1].iov_base, parts[1].iov_len, MSG_DONTWAIT);
+  } else {
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    count = ::recvmsg(fd, &message, MSG_DONTWAIT);
+  }
   if (count < 0) {
     if (errno == EINTR) return false;
     if (errno != EAGAIN) return absl::UnavailableError(std::generic_category().message(errno));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 namespace tutti {
 namespace {
@@ -16,6 +17,22 @@ namespace {
 constexpr size_t kMessagesPerCall = 32;
 // A long message is written in several calls, so that receiving gets its turn.
 constexpr size_t kBytesPerCall = size_t{1} << 20;
+// So few bytes are cheaper to copy together than to describe one by one.
+constexpr size_t kCopiedBytes = 2048;
+
+ssize_t Write(int fd, absl::Span<iovec> parts, size_t total) {
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (total <= kCopiedBytes) {
+    uint8_t bytes[kCopiedBytes];
+    uint8_t* end = bytes;
+    for (const iovec& part : parts) end = std::copy_n(static_cast<const uint8_t*>(part.iov_base), part.iov_len, end);
+    return ::send(fd, bytes, total, kFlags);
+  }
+  msghdr message = {};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return ::sendmsg(fd, &message, kFlags);
+}
 
 }  // namespace
 
@@ -65,10 +82,7 @@ absl::StatusOr<bool> SendQueue::Flush(int fd, bool& writable, MessageSink& sink)
     if (payload_done < item.bytes) add(item.data + payload_done, item.bytes - payload_done);
   }
 
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = part_count;
-  const ssize_t written = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t written = Write(fd, {parts, part_count}, total);
   if (written < 0) {
     if (errno == EINTR) return false;
     if (errno != EAGAIN) return absl::UnavailableError(std::generic_category().message(errno));
