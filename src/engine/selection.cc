@@ -172,7 +172,7 @@ std::string DescribeSelection(const SelectionTable& table, int size) {
       }
       absl::StrAppend(&text,
                       last == std::numeric_limits<uint64_t>::max() ? "" : absl::StrCat(" up to ", last, " bytes"),
-                      " in messages of up to ", SegmentBytes(*rule, size), " bytes (", rule->reason, ")");
+                      " in segments of up to ", SegmentBytes(*rule, size), " bytes (", rule->reason, ")");
       if (last == std::numeric_limits<uint64_t>::max()) break;
       bytes = last + 1;
     }

@@ -97,9 +97,9 @@ TEST(Selection, NonsenseIsRefusedByName) {
 
 TEST(Selection, DescribesEverySwitchPoint) {
   const std::string text = DescribeSelection(Table("all-reduce bytes<=100 = ring"), 2);
-  EXPECT_THAT(text, HasSubstr("all-reduce = ring up to 100 bytes in messages"));
+  EXPECT_THAT(text, HasSubstr("all-reduce = ring up to 100 bytes in segments"));
   EXPECT_THAT(text, HasSubstr("(TUTTI_SELECTION); exchange up to 131072 bytes"));
-  EXPECT_THAT(text, HasSubstr("\nreduce-scatter = direct in messages"));
+  EXPECT_THAT(text, HasSubstr("\nreduce-scatter = direct in segments"));
 }
 
 }  // namespace
