@@ -2,7 +2,8 @@
 
 #include <string>
 #include <utility>
-#include <vector>
+
+#include "absl/container/inlined_vector.h"
 
 namespace tutti {
 namespace {
@@ -48,7 +49,7 @@ class BatchCalls final : public CollectiveCalls {
  private:
   ProcessGroup& group_;
   Engine& engine_;
-  std::vector<EngineOperation*> operations_;
+  absl::InlinedVector<EngineOperation*, 16> operations_;
   absl::Status refused_;
 };
 
