@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.contenders import Contender
+from harness.contender import Contender
 
 CSV_COLUMNS = ["library", "transport", "buffers", "operation", "ranks", "bytes", "median_us", "min_us", "max_us"]
 
@@ -63,13 +63,18 @@ def _table(group: list[Series]) -> str:
              "time in us, median [lowest..highest] of the rounds",
              f"  {'':26}{'':34}{'GB/s bus':>9}{ratio_titles}"]
     lines += [_row(one, ours) for one in group]
+    lines.append(versus_best_peer(group))
+    return "\n".join(lines)
+
+
+def versus_best_peer(group: list[Series]) -> str:
+    """A line for each of ours; empty if no peer has a time."""
     peers = [one for one in group if one.contender.family != "tutti" and not one.contender.is_bound and one.times]
-    if peers:
-        best = min(peers, key=lambda one: statistics.median(one.times))
-        for one in ours:
-            ratio = _spread(one.ratio_to(best))
-            lines.append(f"  {one.contender.name} / best peer ({best.contender.library}): {ratio}")
-    return "\n".join(lines) + "\n"
+    if not peers:
+        return ""
+    best = min(peers, key=lambda one: statistics.median(one.times))
+    return "".join(f"  {one.contender.name} / best peer ({best.contender.library}): {spread_text(one.ratio_to(best))}\n"
+                   for one in group if one.contender.family == "tutti")
 
 
 def _row(one: Series, ours: list[Series]) -> str:
@@ -78,12 +83,12 @@ def _row(one: Series, ours: list[Series]) -> str:
     note = f"  ({len(failures)} of {len(one.rounds)} rounds: {', '.join(sorted(set(failures)))})" if failures else ""
     if isinstance(spread, str):
         return f"  {one.contender.name:26}{spread:>34}"
-    ratios = "".join(f"{'' if mine is one else _spread(mine.ratio_to(one)):>30}" for mine in ours)
+    ratios = "".join(f"{'' if mine is one else spread_text(mine.ratio_to(one)):>30}" for mine in ours)
     bandwidth = bus_bandwidth(one.ranks, one.bytes, spread[0])
-    return f"  {one.contender.name:26}{_spread(spread):>34}{bandwidth:9.3f}{ratios}{note}"
+    return f"  {one.contender.name:26}{spread_text(spread):>34}{bandwidth:9.3f}{ratios}{note}"
 
 
-def _spread(values: tuple[float, float, float] | None) -> str:
+def spread_text(values: tuple[float, float, float] | None) -> str:
     if values is None:
         return "-"
     median, lowest, highest = (f"{value:.4g}" if value < 1e4 else f"{value:.0f}" for value in values)

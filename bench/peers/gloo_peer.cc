@@ -1,6 +1,6 @@
 // The driver of Gloo over TCP.
 //
-//   RANK=... WORLD_SIZE=... gloo_peer ALGORITHM INTERFACE_OR_ADDRESS STORE BYTES ITERATIONS
+//   RANK=... WORLD_SIZE=... gloo_peer ALGORITHM INTERFACE_OR_ADDRESS STORE BYTES ITERATIONS WARMUP_ITERATIONS
 //
 // ALGORITHM: ring or bcube of its function, or halving_doubling, the older class. INTERFACE: an interface's name, or an
 // address of this rank. STORE: an empty folder that all ranks see.
@@ -87,8 +87,9 @@ std::shared_ptr<gloo::Context> Connect(const std::string& place, const std::stri
 
 int main(int argc, char** argv) {
   const std::string algorithm = argc > 1 ? argv[1] : "";
-  if (argc != 6 || (algorithm != "ring" && algorithm != "bcube" && algorithm != "halving_doubling")) {
-    std::fprintf(stderr, "usage: gloo_peer ring|bcube|halving_doubling INTERFACE STORE BYTES ITERATIONS\n");
+  if (argc != 7 || (algorithm != "ring" && algorithm != "bcube" && algorithm != "halving_doubling")) {
+    std::fprintf(stderr,
+                 "usage: gloo_peer ring|bcube|halving_doubling INTERFACE STORE BYTES ITERATIONS WARMUP_ITERATIONS\n");
     return 2;
   }
   try {

@@ -13,7 +13,6 @@
 namespace tutti {
 namespace {
 
-constexpr int kWarmupIterations = 20;
 constexpr size_t kPeriod = 16;
 
 // Small whole numbers: their sums are exact, in whatever order.
@@ -39,7 +38,7 @@ size_t CountWrong(absl::Span<const float> data, int size) {
   return wrong;
 }
 
-int Measure(Peer& peer, size_t count, int iterations) {
+int Measure(Peer& peer, size_t count, int iterations, int warmup_iterations) {
   const size_t bytes = count * sizeof(float);
   const Floats pattern = Allocate(count);
   const Floats data = Allocate(count);
@@ -55,7 +54,7 @@ int Measure(Peer& peer, size_t count, int iterations) {
        .read = [&] { ReadMemory(data.get(), bytes); },
        .barrier = [&] { return peer.Barrier(), absl::OkStatus(); },
        .max_over_ranks = [&](absl::Span<double> values) { return peer.MaxOverRanks(values), absl::OkStatus(); }},
-      kWarmupIterations, iterations);
+      warmup_iterations, iterations);
   double wrong = peer.reduces() ? static_cast<double>(CountWrong(absl::MakeSpan(data.get(), count), peer.size())) : 0;
   peer.MaxOverRanks(absl::MakeSpan(&wrong, 1));
   if (peer.rank() == 0) {
@@ -71,12 +70,15 @@ int Measure(Peer& peer, size_t count, int iterations) {
 int RunPeer(Peer& peer, int argc, char** argv) {
   uint64_t bytes = 0;
   int iterations = 0;
-  if (argc < 3 || !absl::SimpleAtoi(argv[argc - 2], &bytes) || bytes == 0 || bytes % sizeof(float) != 0 ||
-      !absl::SimpleAtoi(argv[argc - 1], &iterations) || iterations <= 0) {
-    std::fprintf(stderr, "%s: expected BYTES (a multiple of 4) and ITERATIONS at the end\n", argv[0]);
+  int warmup_iterations = 0;
+  if (argc < 4 || !absl::SimpleAtoi(argv[argc - 3], &bytes) || bytes == 0 || bytes % sizeof(float) != 0 ||
+      !absl::SimpleAtoi(argv[argc - 2], &iterations) || iterations <= 0 ||
+      !absl::SimpleAtoi(argv[argc - 1], &warmup_iterations) || warmup_iterations < 0) {
+    std::fprintf(stderr, "%s: expected BYTES (a multiple of 4), ITERATIONS and WARMUP_ITERATIONS at the end\n",
+                 argv[0]);
     return 2;
   }
-  return Measure(peer, bytes / sizeof(float), iterations);
+  return Measure(peer, bytes / sizeof(float), iterations, warmup_iterations);
 }
 
 }  // namespace tutti

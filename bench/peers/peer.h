@@ -1,8 +1,8 @@
 // What the drivers of other libraries share: the command line, the data, its check, and the output.
 //
-//   DRIVER [driver's own arguments] BYTES ITERATIONS
+//   DRIVER [driver's own arguments] BYTES ITERATIONS WARMUP_ITERATIONS
 //
-// times the in-place sum of BYTES of float32 after 20 iterations of warm-up (bench/timing says how), and rank 0 prints
+// times the in-place sum of BYTES of float32 (bench/timing says how), and rank 0 prints
 //
 //   result bytes=1048576 iterations=100 median_us=275.1 min_us=270.4 p99_us=301.9 max_us=310.0 wrong=0
 
@@ -29,7 +29,7 @@ class Peer {
   virtual void Barrier() = 0;
 };
 
-// Takes the last two arguments. Returns the exit status: 1 if an element was wrong, 2 for a bad command line.
+// Takes the last three arguments. Returns the exit status: 1 if an element was wrong, 2 for a bad command line.
 int RunPeer(Peer& peer, int argc, char** argv);
 
 }  // namespace tutti

@@ -1,7 +1,7 @@
 // No library: what two processes reach that only exchange as many bytes as an all-reduce must move, over one loopback
 // TCP connection, both ways at once, on sockets that never block. Nothing that uses such a connection can be faster.
 //
-//   socket_peer CONGESTION BYTES ITERATIONS
+//   socket_peer CONGESTION BYTES ITERATIONS WARMUP_ITERATIONS
 //
 // CONGESTION: default, or the name of one that the kernel allows.
 
@@ -96,8 +96,8 @@ int NewSocket(const char* congestion) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: socket_peer CONGESTION BYTES ITERATIONS\n");
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: socket_peer CONGESTION BYTES ITERATIONS WARMUP_ITERATIONS\n");
     return 2;
   }
   const int listener = NewSocket(argv[1]);  // what it accepts inherits its options

@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(BENCH))
 
 from harness import child  # noqa: E402
-from harness.contenders import CONTENDERS  # noqa: E402
+from harness.loopback import CONTENDERS  # noqa: E402
 from harness.report import Series  # noqa: E402
 
 RESULT = "echo result bytes=$2 iterations=$3 median_us=50.5 min_us=40 p99_us=60 max_us=70 wrong=$WRONG"

@@ -1,0 +1,66 @@
+"""Tutti and other libraries with one rank on each host of a Network.
+
+No core binding: each host believes that it owns the machine's cores, and all would take the first.
+"""
+
+from harness.contender import ALLREDUCE_BENCH, Command, Contender, Job, root_flag
+from harness.network import INTERFACE, Network
+
+_STORE_PORT = "29500"  # the hosts are empty
+
+
+def contenders(network: Network) -> list[Contender]:
+    return [_tutti(network, "own"), _tutti(network, "library"), _openmpi(network), _mpich(network),
+            *[_gloo(network, algorithm) for algorithm in ("ring", "bcube", "halving_doubling")]]
+
+
+def _one_per_host(network: Network, job: Job, program: list[str]) -> list[Command]:
+    common = {"WORLD_SIZE": str(job.ranks), "LOCAL_RANK": "0", "MASTER_ADDR": network.hosts[0].address,
+              "MASTER_PORT": _STORE_PORT}
+    return [Command(host.run_in(program), common | {"RANK": str(rank), "TUTTI_HOST_ID": host.name})
+            for rank, host in enumerate(network.hosts)]
+
+
+def _tutti(network: Network, buffers: str) -> Contender:
+    return Contender("tutti", "tcp", buffers, ALLREDUCE_BENCH, "ip", "iproute2",
+                     lambda job: _one_per_host(network, job, job.allreduce_bench(buffers)))
+
+
+def _gloo(network: Network, algorithm: str) -> Contender:
+    def commands(job: Job) -> list[Command]:
+        return _one_per_host(network, job, job.peer("gloo_peer", algorithm, INTERFACE, str(job.scratch)))
+
+    return Contender(f"gloo-{algorithm}", "tcp", "own", "bench/peers/gloo_peer", "ip", "libgloo-dev", commands)
+
+
+def _addresses(network: Network) -> str:
+    return ",".join(host.address for host in network.hosts)
+
+
+def _openmpi(network: Network) -> Contender:
+    def commands(job: Job) -> list[Command]:
+        agent = job.scratch / "agent"
+        network.write_agent(agent)
+        settings = {"plm_rsh_agent": str(agent), "pml": "ob1", "btl": "tcp,self", "btl_tcp_if_include": INTERFACE,
+                    "oob_tcp_if_include": INTERFACE, "mpi_yield_when_idle": str(int(job.oversubscribed))}
+        mca = [word for name, value in settings.items() for word in ("--mca", name, value)]
+        return [Command(network.hosts[0].run_in(["mpirun.openmpi", *root_flag(), *mca, "--host", _addresses(network),
+                                                 "--bind-to", "none", "-n", str(job.ranks),
+                                                 *job.peer("openmpi_peer")]), {})]
+
+    return Contender("openmpi", "tcp", "own", "bench/peers/openmpi_peer", "mpirun.openmpi",
+                     "openmpi-bin libopenmpi-dev", commands)
+
+
+def _mpich(network: Network) -> Contender:
+    def commands(job: Job) -> list[Command]:
+        agent = job.scratch / "agent"
+        network.write_agent(agent)
+        environment = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": INTERFACE}
+        if job.oversubscribed:
+            environment["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
+        return [Command(network.hosts[0].run_in(["mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", str(agent),
+                                                 "-iface", INTERFACE, "-hosts", _addresses(network), "-ppn", "1",
+                                                 "-n", str(job.ranks), *job.peer("mpich_peer")]), environment)]
+
+    return Contender("mpich", "tcp", "own", "bench/peers/mpich_peer", "mpiexec.mpich", "mpich libmpich-dev", commands)
