@@ -67,6 +67,19 @@ void Store(const Tensor& data, uint64_t index, uint64_t bits) {
   std::memcpy(static_cast<char*>(data.data()) + index * ByteSize(data.type()), &bits, ByteSize(data.type()));
 }
 
+// `expected` repeats; an element may be off by `slack` in its bits.
+WrongElements Compare(const Tensor& data, const uint64_t (&expected)[kPeriod], uint64_t slack) {
+  const uint64_t mask = ByteSize(data.type()) == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * ByteSize(data.type()))) - 1;
+  WrongElements wrong;
+  for (uint64_t i = 0; i < data.count(); ++i) {
+    const uint64_t bits = Load(data, i);
+    const uint64_t right = expected[i % kPeriod] & mask;
+    if (bits == right || (bits > right ? bits - right : right - bits) <= slack) continue;
+    if (wrong.count++ == 0) wrong.first = i;
+  }
+  return wrong;
+}
+
 }  // namespace
 
 void FillElements(Tensor data, ReduceOp op, int rank) {
@@ -75,19 +88,16 @@ void FillElements(Tensor data, ReduceOp op, int rank) {
   for (uint64_t i = 0; i < data.count(); ++i) Store(data, i, elements[i % kPeriod]);
 }
 
-WrongElements CompareElements(Tensor data, ReduceOp op, int size) {
-  const uint64_t mask = ByteSize(data.type()) == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * ByteSize(data.type()))) - 1;
-  const uint64_t slack = op == ReduceOp::kAverage && IsFloatingPoint(data.type()) ? 1 : 0;
+WrongElements CompareReduced(Tensor data, ReduceOp op, int size, uint64_t first) {
   uint64_t expected[kPeriod];
-  for (uint64_t i = 0; i < kPeriod; ++i) expected[i] = Bits(data.type(), Reduced(op, size, i)) & mask;
-  WrongElements wrong;
-  for (uint64_t i = 0; i < data.count(); ++i) {
-    const uint64_t bits = Load(data, i);
-    const uint64_t right = expected[i % kPeriod];
-    if (bits == right || (bits > right ? bits - right : right - bits) <= slack) continue;
-    if (wrong.count++ == 0) wrong.first = i;
-  }
-  return wrong;
+  for (uint64_t i = 0; i < kPeriod; ++i) expected[i] = Bits(data.type(), Reduced(op, size, first + i));
+  return Compare(data, expected, op == ReduceOp::kAverage && IsFloatingPoint(data.type()) ? 1 : 0);
+}
+
+WrongElements CompareCopied(Tensor data, ReduceOp op, int rank) {
+  uint64_t expected[kPeriod];
+  for (uint64_t i = 0; i < kPeriod; ++i) expected[i] = Bits(data.type(), InputValue(op, rank, i));
+  return Compare(data, expected, /*slack=*/0);
 }
 
 void CorruptElement(Tensor data, uint64_t index) { Store(data, index, Load(data, index) ^ 0x40); }

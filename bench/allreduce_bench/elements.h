@@ -17,9 +17,11 @@ struct WrongElements {
   uint64_t count = 0;
   uint64_t first = 0;
 };
-// Compares with the reduction over ranks 0..size-1: sums, products, minima and maxima exactly (integers wrap around),
-// averages within one unit in the last place.
-WrongElements CompareElements(Tensor data, ReduceOp op, int size);
+// Compares with elements `first`... of the reduction over ranks 0..size-1: sums, products, minima and maxima exactly
+// (integers wrap around), averages within one unit in the last place.
+WrongElements CompareReduced(Tensor data, ReduceOp op, int size, uint64_t first);
+// Compares with rank `rank`'s input.
+WrongElements CompareCopied(Tensor data, ReduceOp op, int rank);
 
 // Makes one element wrong.
 void CorruptElement(Tensor data, uint64_t index);

@@ -1,9 +1,10 @@
-// allreduce_bench: how fast an all-reduce is among the ranks of a job, and whether its result is right.
+// allreduce_bench: how fast an all-reduce, or another collective, is among the ranks of a job, and whether its result
+// is right.
 //
 //   tutti-run -n 2 allreduce_bench -b 4 -e 64M -f 4
 //
-// Workloads: all-reduce of each size, type and operator asked for, out of place and in place. Ends with status 1 if any
-// element was wrong, 2 for a bad command line, 3 if the job failed.
+// Workloads: the collective with each size, type and operator asked for, out of place and in place. Ends with status 1
+// if any element was wrong, 2 for a bad command line, 3 if the job failed.
 
 #include <cstdio>
 #include <memory>
@@ -25,7 +26,7 @@ absl::StatusOr<std::vector<Measurement>> MeasureAll(ProcessGroup& group, const B
       for (const ReduceOp op : options.ops) {
         TUTTI_ASSIGN_OR_RETURN(Measurement measurement, Measure(group, options, bytes, type, op));
         if (group.rank() == 0) {
-          std::fputs(TableRow(measurement, group.size()).c_str(), stdout);
+          std::fputs(TableRow(options.collective, measurement, group.size()).c_str(), stdout);
           std::fflush(stdout);
         }
         measurements.push_back(measurement);
@@ -41,8 +42,9 @@ absl::StatusOr<bool> Run(const BenchOptions& options) {
   if (prints) std::fputs(TableHeader(options, group->size()).c_str(), stdout);
   TUTTI_ASSIGN_OR_RETURN(std::vector<Measurement> measurements, MeasureAll(*group, options));
   if (prints) {
-    std::fputs(TableFooter(measurements, group->size()).c_str(), stdout);
-    if (!options.json_path.empty()) TUTTI_RETURN_IF_ERROR(WriteJson(options.json_path, measurements, group->size()));
+    std::fputs(TableFooter(options.collective, measurements, group->size()).c_str(), stdout);
+    if (!options.json_path.empty())
+      TUTTI_RETURN_IF_ERROR(WriteJson(options.json_path, options.collective, measurements, group->size()));
   }
   uint64_t wrong = 0;
   for (const Measurement& measurement : measurements) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/allreduce_bench/collective.h"
 #include "bench/allreduce_bench/options.h"
 #include "bench/timing/timing.h"
 #include "tutti/process_group.h"
@@ -28,14 +29,13 @@ struct Measurement {
   Sample out_of_place, in_place;
 };
 
-// A collective.
+// A collective. `bytes` is rounded down to whole elements, and to one part per rank where ranks have parts.
 absl::StatusOr<Measurement> Measure(ProcessGroup& group, const BenchOptions& options, uint64_t bytes, DataType type,
                                     ReduceOp op);
 
-// GB/s, 1 GB = 1e9 bytes: bytes / time, and times 2 (n - 1) / n (doc/PERFORMANCE.md of nccl-tests): what each rank's
-// link must carry at least. 0 for one rank, or no time.
+// GB/s, 1 GB = 1e9 bytes: bytes / time, and times BusFactor. 0 if there is no time.
 double AlgorithmBandwidth(uint64_t bytes, double microseconds);
-double BusBandwidth(uint64_t bytes, double microseconds, int size);
+double BusBandwidth(BenchCollective collective, uint64_t bytes, double microseconds, int size);
 
 }  // namespace tutti
 

@@ -86,9 +86,10 @@ absl::StatusOr<uint64_t> ParseBytes(absl::string_view text) {
 
 absl::StatusOr<std::optional<BenchOptions>> ParseBenchOptions(int argc, char** argv) {
   BenchOptions options;
-  std::string min_bytes, max_bytes, step_bytes, op = "sum", type = "float";
+  std::string min_bytes, max_bytes, step_bytes, collective = "all_reduce", op, type = "float";
   int check = 1;
-  CLI::App app("Times all-reduce among the ranks that tutti-run, mpirun, torchrun or srun starts.");
+  CLI::App app(
+      "Times all-reduce, or another collective, among the ranks that tutti-run, mpirun, torchrun or srun starts.");
   app.add_option("-b,--minbytes", min_bytes, "smallest message (32M); K, M and G are binary multiples");
   app.add_option("-e,--maxbytes", max_bytes, "largest message (that of -b)");
   app.add_option("-i,--stepbytes", step_bytes, "added from one message to the next (1M)");
@@ -96,6 +97,7 @@ absl::StatusOr<std::optional<BenchOptions>> ParseBenchOptions(int argc, char** a
   app.add_option("-n,--iters", options.iterations, "timed iterations of each message (20)");
   app.add_option("-w,--warmup_iters", options.warmup_iterations, "iterations before them (5)");
   app.add_option("-c,--check", check, "1: compare every element with the right value (1)");
+  app.add_option("-C,--collective", collective, "all_reduce, reduce_scatter, all_gather or broadcast (all_reduce)");
   app.add_option("-o,--op", op, "sum, prod, min, max, avg or all (sum)");
   app.add_option("-d,--datatype", type, "float, half, bfloat16, double, int8 ... uint64 or all (float)");
   app.add_option("-J,--output_file", options.json_path, "also write the results as JSON");
@@ -124,7 +126,16 @@ absl::StatusOr<std::optional<BenchOptions>> ParseBenchOptions(int argc, char** a
   if (status.ok()) status = CheckOptions(options);
   if (!status.ok()) return status;
   options.check = check != 0;
-  absl::StatusOr<std::vector<ReduceOp>> ops = Choose("-o", op, OpNames());
+  const auto chosen = BenchCollectiveNames().find(collective);
+  if (chosen == BenchCollectiveNames().end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-C \"", collective, "\": expected one of all_reduce, reduce_scatter, all_gather, broadcast"));
+  }
+  options.collective = chosen->second;
+  if (!op.empty() && !Traits(options.collective).reduces) {
+    return absl::InvalidArgumentError(absl::StrCat("-o ", op, ": ", collective, " reduces nothing"));
+  }
+  absl::StatusOr<std::vector<ReduceOp>> ops = Choose("-o", op.empty() ? "sum" : op, OpNames());
   if (!ops.ok()) return ops.status();
   absl::StatusOr<std::vector<DataType>> types = Choose("-d", type, TypeNames());
   if (!types.ok()) return types.status();

@@ -10,11 +10,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bench/allreduce_bench/collective.h"
 #include "tutti/data_type.h"
 
 namespace tutti {
 
 struct BenchOptions {
+  BenchCollective collective = BenchCollective::kAllReduce;
   uint64_t min_bytes = 32 << 20;
   uint64_t max_bytes = 32 << 20;
   uint64_t step_bytes = 1 << 20;
@@ -22,7 +24,7 @@ struct BenchOptions {
   int iterations = 20;
   int warmup_iterations = 5;
   bool check = true;
-  std::vector<ReduceOp> ops = {ReduceOp::kSum};
+  std::vector<ReduceOp> ops = {ReduceOp::kSum};  // one, without meaning, if the collective reduces nothing
   std::vector<DataType> types = {DataType::kFloat32};
   std::string json_path;  // empty: none
   bool library_buffers = false;

@@ -23,7 +23,8 @@ const char* TypeName(DataType type) {
   }
 }
 
-const char* OpName(ReduceOp op) {
+const char* OpName(BenchCollective collective, ReduceOp op) {
+  if (!Traits(collective).reduces) return "none";
   switch (op) {
     case ReduceOp::kProduct:
       return "prod";
@@ -34,10 +35,10 @@ const char* OpName(ReduceOp op) {
   }
 }
 
-std::string SampleColumns(const Sample& sample, uint64_t bytes, int size) {
+std::string SampleColumns(BenchCollective collective, const Sample& sample, uint64_t bytes, int size) {
   return absl::StrFormat("  %7.2f  %6.2f  %6.2f  %6d", sample.times.average,
                          AlgorithmBandwidth(bytes, sample.times.average),
-                         BusBandwidth(bytes, sample.times.average, size), sample.wrong_elements);
+                         BusBandwidth(collective, bytes, sample.times.average, size), sample.wrong_elements);
 }
 
 std::string PercentileColumns(const Sample& sample) {
@@ -45,14 +46,14 @@ std::string PercentileColumns(const Sample& sample) {
                          sample.times.maximum);
 }
 
-nlohmann::json Json(const Sample& sample, uint64_t bytes, int size) {
+nlohmann::json Json(BenchCollective collective, const Sample& sample, uint64_t bytes, int size) {
   nlohmann::json json = {{"average_us", sample.times.average},
                          {"min_us", sample.times.minimum},
                          {"median_us", sample.times.median},
                          {"p99_us", sample.times.p99},
                          {"max_us", sample.times.maximum},
                          {"algbw_gbps", AlgorithmBandwidth(bytes, sample.times.average)},
-                         {"busbw_gbps", BusBandwidth(bytes, sample.times.average, size)},
+                         {"busbw_gbps", BusBandwidth(collective, bytes, sample.times.average, size)},
                          {"wrong_elements", sample.wrong_elements}};
   if (sample.wrong_elements > 0) json["first_wrong_element"] = sample.first_wrong;
   return json;
@@ -63,14 +64,15 @@ nlohmann::json Json(const Sample& sample, uint64_t bytes, int size) {
 std::string TableHeader(const BenchOptions& options, int size) {
   std::string header =
       absl::StrFormat("# tutti allreduce_bench version %s, %d rank%s\n", TUTTI_VERSION, size, size == 1 ? "" : "s");
-  absl::StrAppend(&header, "# Collective test starting: all_reduce_perf\n");
+  absl::StrAppend(&header, "# Collective test starting: ", Name(options.collective), "_perf\n");
   absl::StrAppendFormat(&header, "# minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d validation: %d\n",
                         options.min_bytes, options.max_bytes,
                         options.step_factor > 1 ? absl::StrFormat("%g(factor)", options.step_factor)
                                                 : absl::StrFormat("%d(bytes)", options.step_bytes),
                         options.warmup_iterations, options.iterations, options.check ? 1 : 0);
-  absl::StrAppend(&header, "# Times are of the slowest rank. GB = 1e9 bytes; busbw = algbw * 2 (n - 1) / n",
-                  size == 1 ? ", which is 0 for one rank" : "", ". Sizes: K = 2^10.\n#\n");
+  absl::StrAppendFormat(&header,
+                        "# Times are of the slowest rank. GB = 1e9 bytes; busbw = algbw * %g. Sizes: K = 2^10.\n#\n",
+                        BusFactor(options.collective, size));
   absl::StrAppendFormat(&header, "# %76s  %51s  %42s\n", "out-of-place", "in-place", "in-place, over iterations");
   absl::StrAppendFormat(&header,
                         "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %9s  %9s  %9s  %9s\n",
@@ -83,21 +85,22 @@ std::string TableHeader(const BenchOptions& options, int size) {
   return header;
 }
 
-std::string TableRow(const Measurement& measurement, int size) {
-  return absl::StrCat(absl::StrFormat("%12d  %12d  %8s  %6s  %6d", measurement.bytes, measurement.count,
-                                      TypeName(measurement.type), OpName(measurement.op), -1),
-                      SampleColumns(measurement.out_of_place, measurement.bytes, size),
-                      SampleColumns(measurement.in_place, measurement.bytes, size),
-                      PercentileColumns(measurement.in_place), "\n");
+std::string TableRow(BenchCollective collective, const Measurement& measurement, int size) {
+  return absl::StrCat(
+      absl::StrFormat("%12d  %12d  %8s  %6s  %6d", measurement.bytes, measurement.count, TypeName(measurement.type),
+                      OpName(collective, measurement.op), Traits(collective).rooted ? kRoot : -1),
+      SampleColumns(collective, measurement.out_of_place, measurement.bytes, size),
+      SampleColumns(collective, measurement.in_place, measurement.bytes, size), PercentileColumns(measurement.in_place),
+      "\n");
 }
 
-std::string TableFooter(const std::vector<Measurement>& measurements, int size) {
+std::string TableFooter(BenchCollective collective, const std::vector<Measurement>& measurements, int size) {
   double bandwidth = 0;
   uint64_t wrong = 0;
   std::string first;
   for (const Measurement& measurement : measurements) {
     for (const Sample& sample : {measurement.out_of_place, measurement.in_place}) {
-      bandwidth += BusBandwidth(measurement.bytes, sample.times.average, size);
+      bandwidth += BusBandwidth(collective, measurement.bytes, sample.times.average, size);
       wrong += sample.wrong_elements;
       if (sample.wrong_elements > 0 && first.empty()) {
         first = absl::StrFormat("# First wrong element: index %d of %d %s\n", sample.first_wrong, measurement.count,
@@ -107,23 +110,28 @@ std::string TableFooter(const std::vector<Measurement>& measurements, int size) 
   }
   if (!measurements.empty()) bandwidth /= 2.0 * static_cast<double>(measurements.size());
   return absl::StrFormat(
-      "# Out of bounds values : %d %s\n%s# Avg bus bandwidth    : %g\n#\n# Collective test concluded: "
-      "all_reduce_perf\n",
-      wrong, wrong == 0 ? "OK" : "FAILED", first, bandwidth);
+      "# Out of bounds values : %d %s\n%s# Avg bus bandwidth    : %g\n#\n# Collective test concluded: %s_perf\n", wrong,
+      wrong == 0 ? "OK" : "FAILED", first, bandwidth, Name(collective));
 }
 
-absl::Status WriteJson(const std::string& path, const std::vector<Measurement>& measurements, int size) {
+absl::Status WriteJson(const std::string& path, BenchCollective collective,
+                       const std::vector<Measurement>& measurements, int size) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Measurement& measurement : measurements) {
     rows.push_back({{"bytes", measurement.bytes},
                     {"count", measurement.count},
                     {"type", TypeName(measurement.type)},
-                    {"op", OpName(measurement.op)},
-                    {"out_of_place", Json(measurement.out_of_place, measurement.bytes, size)},
-                    {"in_place", Json(measurement.in_place, measurement.bytes, size)}});
+                    {"op", OpName(collective, measurement.op)},
+                    {"out_of_place", Json(collective, measurement.out_of_place, measurement.bytes, size)},
+                    {"in_place", Json(collective, measurement.in_place, measurement.bytes, size)}});
   }
   std::ofstream file(path);
-  file << nlohmann::json{{"version", TUTTI_VERSION}, {"ranks", size}, {"results", rows}}.dump(2) << "\n";
+  file << nlohmann::json{{"version", TUTTI_VERSION},
+                         {"collective", std::string(Name(collective))},
+                         {"ranks", size},
+                         {"results", rows}}
+              .dump(2)
+       << "\n";
   file.close();
   if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", path));
   return absl::OkStatus();

@@ -13,11 +13,12 @@
 namespace tutti {
 
 std::string TableHeader(const BenchOptions& options, int size);
-std::string TableRow(const Measurement& measurement, int size);
+std::string TableRow(BenchCollective collective, const Measurement& measurement, int size);
 // "# Out of bounds values", "# Avg bus bandwidth", and the end.
-std::string TableFooter(const std::vector<Measurement>& measurements, int size);
+std::string TableFooter(BenchCollective collective, const std::vector<Measurement>& measurements, int size);
 
-absl::Status WriteJson(const std::string& path, const std::vector<Measurement>& measurements, int size);
+absl::Status WriteJson(const std::string& path, BenchCollective collective,
+                       const std::vector<Measurement>& measurements, int size);
 
 }  // namespace tutti
 

@@ -43,7 +43,8 @@ double Number(const std::string& text) {
 }
 
 constexpr size_t kColumns = 17;
-constexpr size_t kSize = 0, kCount = 1, kBusBandwidth = 7, kInPlaceTime = 9, kInPlaceWrong = 12, kMinimum = 13;
+constexpr size_t kSize = 0, kCount = 1, kOperator = 3, kRoot = 4, kBandwidth = 6, kBusBandwidth = 7, kInPlaceTime = 9,
+                 kInPlaceWrong = 12, kMinimum = 13;
 
 TEST(AllreduceBench, PrintsARowPerSizeWithoutWrongElements) {
   const Launcher::End end = RunBench(2, {"-b", "4", "-e", "1K", "-f", "16", "-n", "3", "-w", "1"});
@@ -76,6 +77,54 @@ TEST(AllreduceBench, OneRankNoBytesAndNoIterationsAreNoSpecialCases) {
   }
 }
 
+TEST(AllreduceBench, TimesAndChecksEveryCollective) {
+  for (const char* collective : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}) {
+    SCOPED_TRACE(collective);
+    const Launcher::End end = RunBench(3, {"-C", collective, "-b", "1000", "-d", "all", "-n", "2", "-w", "1"});
+    EXPECT_EQ(end.exit_status, 0) << end.out << end.err;
+    EXPECT_THAT(Rows(end.out), SizeIs(12));
+    EXPECT_THAT(end.out, HasSubstr(absl::StrCat("# Collective test concluded: ", collective, "_perf")));
+  }
+}
+
+TEST(AllreduceBench, FindsTheElementThatIsWrongInEveryCollective) {
+  for (const char* collective : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}) {
+    const Launcher::End end = RunBench(2, {"-C", collective, "-b", "4000", "-n", "1", "--corrupt_one_element"});
+    EXPECT_EQ(end.exit_status, 1) << collective;
+    const auto rows = Rows(end.out);
+    ASSERT_THAT(rows, SizeIs(1));
+    EXPECT_EQ(rows[0][kInPlaceWrong], "1") << collective;
+  }
+}
+
+TEST(AllreduceBench, BusBandwidthCountsWhatTheCollectiveMoves) {
+  const struct {
+    const char* collective;
+    double factor;  // with 4 ranks
+  } cases[] = {{"all_reduce", 1.5}, {"reduce_scatter", 0.75}, {"all_gather", 0.75}, {"broadcast", 1}};
+  for (const auto& c : cases) {
+    const Launcher::End end = RunBench(4, {"-C", c.collective, "-b", "1M", "-n", "2"});
+    const auto rows = Rows(end.out);
+    ASSERT_THAT(rows, SizeIs(1));
+    const double bandwidth = Number(rows[0][kBandwidth]);
+    EXPECT_NEAR(Number(rows[0][kBusBandwidth]), bandwidth * c.factor, 0.02) << c.collective;
+  }
+}
+
+TEST(AllreduceBench, RoundsTheSizeDownToOnePartPerRank) {
+  const auto rows = Rows(RunBench(3, {"-C", "all_gather", "-b", "1000", "-n", "1"}).out);
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_EQ(rows[0][kSize], "996");
+  EXPECT_EQ(rows[0][kCount], "249");
+}
+
+TEST(AllreduceBench, SaysTheRootAndThatNothingIsReduced) {
+  const auto rows = Rows(RunBench(2, {"-C", "broadcast", "-b", "64", "-n", "1"}).out);
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_EQ(rows[0][kOperator], "none");
+  EXPECT_EQ(rows[0][kRoot], "0");
+}
+
 TEST(AllreduceBench, CountsTheElementThatIsWrongAndEndsWithOne) {
   const Launcher::End end = RunBench(2, {"-b", "4000", "-n", "2", "--corrupt_one_element"});
   EXPECT_EQ(end.exit_status, 1);
@@ -98,9 +147,15 @@ TEST(AllreduceBench, RefusesFlagsByName) {
     std::vector<std::string> flags;
     std::string message;
   } cases[] = {
-      {{"-b", "abc"}, "-b \"abc\""},    {{"-b", "-1"}, "-1"},      {{"-e", "4X"}, "-e \"4X\""},
-      {{"-b", "8", "-e", "4"}, "-b 8"}, {{"-f", "0.5"}, "-f 0.5"}, {{"-d", "float8"}, "-d \"float8\""},
+      {{"-b", "abc"}, "-b \"abc\""},
+      {{"-b", "-1"}, "-1"},
+      {{"-e", "4X"}, "-e \"4X\""},
+      {{"-b", "8", "-e", "4"}, "-b 8"},
+      {{"-f", "0.5"}, "-f 0.5"},
+      {{"-d", "float8"}, "-d \"float8\""},
       {{"-o", "xor"}, "-o \"xor\""},
+      {{"-C", "all_to_none"}, "-C \"all_to_none\""},
+      {{"-C", "all_gather", "-o", "sum"}, "all_gather reduces nothing"},
   };
   for (const auto& c : cases) {
     const Launcher::End end = RunBench(1, c.flags);
