@@ -4,8 +4,19 @@
 #include "src/base/status_macros.h"
 #include "src/group/arguments.h"
 #include "src/reduce/reduce.h"
+#include "src/schedule/builders.h"
 
 namespace tutti {
+namespace {
+
+// Nobody in between could know the size of a block, so each goes straight to its rank.
+absl::Status CheckDirectSize(int size) {
+  if (size <= kDirectSizeMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("blocks of different sizes take a connection to every rank, and that ",
+                                                 "is for at most ", kDirectSizeMax, " ranks, not ", size));
+}
+
+}  // namespace
 
 Work CollectiveCalls::IssueChecked(const OperationRequest& request, absl::Status arguments) {
   if (arguments.ok()) return Issue(request);
@@ -70,6 +81,7 @@ Work CollectiveCalls::ReduceScatterV(ConstTensor input, Tensor output, absl::Spa
   request.input_counts = counts;
   request.output_counts = {&own, 1};
   absl::Status arguments = CheckUnevenBlocks("output", output, "input", input, counts, size(), rank());
+  if (arguments.ok()) arguments = CheckDirectSize(size());
   if (arguments.ok()) arguments = CheckReduction(input.type(), options.op, options.divisor);
   return IssueChecked(request, std::move(arguments));
 }
@@ -170,6 +182,7 @@ Work CollectiveCalls::AllToAllV(ConstTensor input, absl::Span<const size_t> inpu
   absl::Status arguments = CheckApart(input, output);
   if (arguments.ok()) arguments = CheckCounts("input", input, "input_counts", input_counts, size());
   if (arguments.ok()) arguments = CheckCounts("output", output, "output_counts", output_counts, size());
+  if (arguments.ok()) arguments = CheckDirectSize(size());
   const auto own = static_cast<size_t>(rank());
   if (arguments.ok() && input_counts[own] != output_counts[own]) {
     arguments = absl::InvalidArgumentError(absl::StrCat("this rank's block to itself has ", input_counts[own],
