@@ -34,12 +34,12 @@ class SimulateTest(unittest.TestCase):
         self.assertEqual(len(rows), 6)
 
     def test_knows_thousands_of_ranks_and_leaves_out_what_is_too_much(self) -> None:
-        done = simulate("-c", "all-reduce,all-to-all", "-n", "4096", "-b", "8", "--network", "100g")
+        done = simulate("-c", "reduce,all-to-all", "-n", "4096", "-b", "8", "--network", "100g")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = {tuple(line.split()[i] for i in (0, 3)): line for line in done.stdout.splitlines()[2:]}
-        self.assertRegex(rows["all-reduce", "doubling"], r" 12 +96 +12$")
+        self.assertRegex(rows["reduce", "tree"], r" 1 +8 +12$")
         self.assertIn("more than is worth simulating", rows["all-to-all", "bruck"])
-        self.assertNotIn(("all-reduce", "exchange"), rows)
+        self.assertNotIn(("reduce", "direct"), rows)
 
     def test_compares_with_measurements(self) -> None:
         done = self.compare(HEADER + "tutti,tcp,own,all_reduce,2,4,60,1,1\n"

@@ -245,7 +245,7 @@ TEST(SimulatorTest, PredictsThousandsOfRanks) {
   // first arrives while the others are being sent.
   EXPECT_DOUBLE_EQ(time_of({Collective::kAllReduce, Algorithm::kDoubling, 4096}), 12 * (10 + 1000 + 20.0));
   EXPECT_DOUBLE_EQ(time_of({Collective::kAllReduce, Algorithm::kQuadrupling, 4096}), 6 * (10 + 1000 + 3 * 20.0));
-  EXPECT_DOUBLE_EQ(time_of({Collective::kAllReduce, Algorithm::kHalving, 4096}), 24 * (10 + 1000 + 20.0));
+  EXPECT_DOUBLE_EQ(time_of({Collective::kAllReduce, Algorithm::kHalving, 1024}), 20 * (10 + 1000 + 20.0));
   EXPECT_DOUBLE_EQ(time_of({Collective::kReduce, Algorithm::kTree, 4096}), 12 * (10 + 1000 + 20.0));
 }
 
