@@ -94,7 +94,7 @@ absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc, ch
   std::optional<int> cores;
   CLI::App app("Predicts what each algorithm of a collective costs on a network.", "simulate");
   app.add_option("-c,--collective", collectives, "all-reduce, ...; all if none is given")->delimiter(',');
-  app.add_option("-n,--ranks", options.ranks, "2,8,64,1024,4096")->delimiter(',');
+  app.add_option("-n,--ranks", options.ranks, "2,8,64")->delimiter(',');
   app.add_option("-b,--bytes", options.sizes, "of the operand, or of one block: 8,64K,16M")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));

@@ -16,7 +16,7 @@ namespace tutti {
 
 struct SimulateOptions {
   std::vector<Collective> collectives;
-  std::vector<int> ranks = {2, 8, 64, 1024, 4096};
+  std::vector<int> ranks = {2, 8, 64};
   std::vector<uint64_t> sizes = {8, 64 << 10, 16 << 20};  // bytes
   bool half = false;
   CostModel costs;

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// So that memory (some 30 bytes each) and time (some 200 ns each) stay within what a laptop has.
+// So that memory (some 30 bytes each) and time (half a microsecond each) stay within what a laptop has.
 constexpr uint64_t kStepsMax = 40'000'000;          // of all ranks
 constexpr uint64_t kSegmentStepsMax = 100'000'000;  // the same, in all segments
 
