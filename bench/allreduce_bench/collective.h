@@ -16,7 +16,16 @@
 
 namespace tutti {
 
-enum class BenchCollective { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+enum class BenchCollective {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll
+};
 
 constexpr int kRoot = 0;
 
@@ -25,8 +34,10 @@ const std::map<std::string, BenchCollective>& BenchCollectiveNames();
 absl::string_view Name(BenchCollective collective);
 
 struct CollectiveTraits {
+  bool in_place = true;  // else only out of place
   bool reduces = false;  // takes an operator
   bool rooted = false;   // has a root: kRoot
+  bool to_root = false;  // which alone gets a result
   bool input_is_part = false;
   bool output_is_part = false;
 };
@@ -35,8 +46,8 @@ CollectiveTraits Traits(BenchCollective collective);
 // What each rank's link must carry at least, over the message size (doc/PERFORMANCE.md of nccl-tests).
 double BusFactor(BenchCollective collective, int size);
 
-// Input and output may be the same memory, or one the other's part of this rank. A broadcast reads the root's input and
-// writes the others' output.
+// Input and output may be the same memory, or one the other's part of this rank, if it runs in place. A broadcast reads
+// the root's input and writes the others' output.
 Work Start(ProcessGroup& group, BenchCollective collective, Tensor input, Tensor output, ReduceOp op);
 
 // The output of this rank, if rank r's input was filled by FillElements with r. Nothing is expected of the root's

@@ -94,9 +94,9 @@ WrongElements CompareReduced(Tensor data, ReduceOp op, int size, uint64_t first)
   return Compare(data, expected, op == ReduceOp::kAverage && IsFloatingPoint(data.type()) ? 1 : 0);
 }
 
-WrongElements CompareCopied(Tensor data, ReduceOp op, int rank) {
+WrongElements CompareCopied(Tensor data, ReduceOp op, int rank, uint64_t first) {
   uint64_t expected[kPeriod];
-  for (uint64_t i = 0; i < kPeriod; ++i) expected[i] = Bits(data.type(), InputValue(op, rank, i));
+  for (uint64_t i = 0; i < kPeriod; ++i) expected[i] = Bits(data.type(), InputValue(op, rank, first + i));
   return Compare(data, expected, /*slack=*/0);
 }
 

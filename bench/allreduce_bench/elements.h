@@ -20,8 +20,8 @@ struct WrongElements {
 // Compares with elements `first`... of the reduction over ranks 0..size-1: sums, products, minima and maxima exactly
 // (integers wrap around), averages within one unit in the last place.
 WrongElements CompareReduced(Tensor data, ReduceOp op, int size, uint64_t first);
-// Compares with rank `rank`'s input.
-WrongElements CompareCopied(Tensor data, ReduceOp op, int rank);
+// Compares with elements `first`... of rank `rank`'s input.
+WrongElements CompareCopied(Tensor data, ReduceOp op, int rank, uint64_t first);
 
 // Makes one element wrong.
 void CorruptElement(Tensor data, uint64_t index);

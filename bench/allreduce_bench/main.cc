@@ -48,7 +48,8 @@ absl::StatusOr<bool> Run(const BenchOptions& options) {
   }
   uint64_t wrong = 0;
   for (const Measurement& measurement : measurements) {
-    wrong += measurement.out_of_place.wrong_elements + measurement.in_place.wrong_elements;
+    wrong += measurement.out_of_place.wrong_elements;
+    if (measurement.in_place.has_value()) wrong += measurement.in_place->wrong_elements;
   }
   return wrong == 0;
 }

@@ -61,7 +61,8 @@ class Runner {
   }
 
   absl::Status Check(Sample& sample) {
-    if (options_.corrupt_one_element && group_.rank() == group_.size() - 1 && output_.count() > 0) {
+    const int corrupted_rank = Traits(options_.collective).to_root ? kRoot : group_.size() - 1;
+    if (options_.corrupt_one_element && group_.rank() == corrupted_rank && output_.count() > 0) {
       CorruptElement(output_, output_.count() / 2);
     }
     const WrongElements wrong = CompareOutput(group_, options_.collective, output_, op_);
@@ -86,7 +87,7 @@ absl::StatusOr<Measurement> Measure(ProcessGroup& group, const BenchOptions& opt
                                     ReduceOp op) {
   const CollectiveTraits traits = Traits(options.collective);
   const auto size = static_cast<uint64_t>(group.size());
-  const bool in_parts = traits.input_is_part || traits.output_is_part;
+  const bool in_parts = traits.input_is_part || traits.output_is_part || !traits.in_place;
   const uint64_t part = bytes / ByteSize(type) / size;
   Measurement measurement;
   measurement.count = in_parts ? part * size : bytes / ByteSize(type);
@@ -103,6 +104,7 @@ absl::StatusOr<Measurement> Measure(ProcessGroup& group, const BenchOptions& opt
   FillElements(filled, op, group.rank());
   Runner out_of_place(group, options, op, side(first, traits.input_is_part, 0), side(second, traits.output_is_part, 0));
   TUTTI_ASSIGN_OR_RETURN(measurement.out_of_place, out_of_place.Run(filled));
+  if (!traits.in_place) return measurement;
   const uint64_t own = static_cast<uint64_t>(group.rank()) * part * ByteSize(type);
   Runner in_place(group, options, op, side(first, traits.input_is_part, own), side(first, traits.output_is_part, own));
   TUTTI_ASSIGN_OR_RETURN(measurement.in_place, in_place.Run(filled));

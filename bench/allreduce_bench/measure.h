@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "bench/allreduce_bench/collective.h"
@@ -26,7 +26,8 @@ struct Measurement {
   uint64_t count = 0;
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  Sample out_of_place, in_place;
+  Sample out_of_place;
+  std::optional<Sample> in_place;  // none if the collective never runs in place
 };
 
 // A collective. `bytes` is rounded down to whole elements, and to one part per rank where ranks have parts.

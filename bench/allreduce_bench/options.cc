@@ -11,6 +11,9 @@
 namespace tutti {
 namespace {
 
+constexpr char kCollectives[] =
+    "all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all";
+
 // nccl-tests' names of our types and operators.
 const std::map<std::string, DataType>& TypeNames() {
   static const auto& names = *new std::map<std::string, DataType>{
@@ -97,7 +100,7 @@ absl::StatusOr<std::optional<BenchOptions>> ParseBenchOptions(int argc, char** a
   app.add_option("-n,--iters", options.iterations, "timed iterations of each message (20)");
   app.add_option("-w,--warmup_iters", options.warmup_iterations, "iterations before them (5)");
   app.add_option("-c,--check", check, "1: compare every element with the right value (1)");
-  app.add_option("-C,--collective", collective, "all_reduce, reduce_scatter, all_gather or broadcast (all_reduce)");
+  app.add_option("-C,--collective", collective, absl::StrCat("(all_reduce) ", kCollectives));
   app.add_option("-o,--op", op, "sum, prod, min, max, avg or all (sum)");
   app.add_option("-d,--datatype", type, "float, half, bfloat16, double, int8 ... uint64 or all (float)");
   app.add_option("-J,--output_file", options.json_path, "also write the results as JSON");
@@ -128,8 +131,7 @@ absl::StatusOr<std::optional<BenchOptions>> ParseBenchOptions(int argc, char** a
   options.check = check != 0;
   const auto chosen = BenchCollectiveNames().find(collective);
   if (chosen == BenchCollectiveNames().end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("-C \"", collective, "\": expected one of all_reduce, reduce_scatter, all_gather, broadcast"));
+    return absl::InvalidArgumentError(absl::StrCat("-C \"", collective, "\": expected one of ", kCollectives));
   }
   options.collective = chosen->second;
   if (!op.empty() && !Traits(options.collective).reduces) {

@@ -1,6 +1,8 @@
 #include "bench/allreduce_bench/report.h"
 
 #include <fstream>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -35,10 +37,11 @@ const char* OpName(BenchCollective collective, ReduceOp op) {
   }
 }
 
-std::string SampleColumns(BenchCollective collective, const Sample& sample, uint64_t bytes, int size) {
-  return absl::StrFormat("  %7.2f  %6.2f  %6.2f  %6d", sample.times.average,
-                         AlgorithmBandwidth(bytes, sample.times.average),
-                         BusBandwidth(collective, bytes, sample.times.average, size), sample.wrong_elements);
+std::string SampleColumns(BenchCollective collective, const std::optional<Sample>& sample, uint64_t bytes, int size) {
+  if (!sample.has_value()) return absl::StrFormat("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
+  const double time = sample->times.average;
+  return absl::StrFormat("  %7.2f  %6.2f  %6.2f  %6d", time, AlgorithmBandwidth(bytes, time),
+                         BusBandwidth(collective, bytes, time, size), sample->wrong_elements);
 }
 
 std::string PercentileColumns(const Sample& sample) {
@@ -73,7 +76,8 @@ std::string TableHeader(const BenchOptions& options, int size) {
   absl::StrAppendFormat(&header,
                         "# Times are of the slowest rank. GB = 1e9 bytes; busbw = algbw * %g. Sizes: K = 2^10.\n#\n",
                         BusFactor(options.collective, size));
-  absl::StrAppendFormat(&header, "# %76s  %51s  %42s\n", "out-of-place", "in-place", "in-place, over iterations");
+  absl::StrAppendFormat(&header, "# %76s  %51s  %42s\n", "out-of-place", "in-place",
+                        "over iterations, in-place if it can be");
   absl::StrAppendFormat(&header,
                         "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s  %9s  %9s  %9s  %9s\n",
                         "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw",
@@ -90,25 +94,28 @@ std::string TableRow(BenchCollective collective, const Measurement& measurement,
       absl::StrFormat("%12d  %12d  %8s  %6s  %6d", measurement.bytes, measurement.count, TypeName(measurement.type),
                       OpName(collective, measurement.op), Traits(collective).rooted ? kRoot : -1),
       SampleColumns(collective, measurement.out_of_place, measurement.bytes, size),
-      SampleColumns(collective, measurement.in_place, measurement.bytes, size), PercentileColumns(measurement.in_place),
-      "\n");
+      SampleColumns(collective, measurement.in_place, measurement.bytes, size),
+      PercentileColumns(measurement.in_place.value_or(measurement.out_of_place)), "\n");
 }
 
 std::string TableFooter(BenchCollective collective, const std::vector<Measurement>& measurements, int size) {
   double bandwidth = 0;
   uint64_t wrong = 0;
   std::string first;
+  int samples = 0;
   for (const Measurement& measurement : measurements) {
-    for (const Sample& sample : {measurement.out_of_place, measurement.in_place}) {
-      bandwidth += BusBandwidth(collective, measurement.bytes, sample.times.average, size);
-      wrong += sample.wrong_elements;
-      if (sample.wrong_elements > 0 && first.empty()) {
-        first = absl::StrFormat("# First wrong element: index %d of %d %s\n", sample.first_wrong, measurement.count,
+    for (const std::optional<Sample>& sample : {std::optional(measurement.out_of_place), measurement.in_place}) {
+      if (!sample.has_value()) continue;
+      ++samples;
+      bandwidth += BusBandwidth(collective, measurement.bytes, sample->times.average, size);
+      wrong += sample->wrong_elements;
+      if (sample->wrong_elements > 0 && first.empty()) {
+        first = absl::StrFormat("# First wrong element: index %d of %d %s\n", sample->first_wrong, measurement.count,
                                 TypeName(measurement.type));
       }
     }
   }
-  if (!measurements.empty()) bandwidth /= 2.0 * static_cast<double>(measurements.size());
+  if (samples > 0) bandwidth /= samples;
   return absl::StrFormat(
       "# Out of bounds values : %d %s\n%s# Avg bus bandwidth    : %g\n#\n# Collective test concluded: %s_perf\n", wrong,
       wrong == 0 ? "OK" : "FAILED", first, bandwidth, Name(collective));
@@ -118,12 +125,15 @@ absl::Status WriteJson(const std::string& path, BenchCollective collective,
                        const std::vector<Measurement>& measurements, int size) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Measurement& measurement : measurements) {
-    rows.push_back({{"bytes", measurement.bytes},
-                    {"count", measurement.count},
-                    {"type", TypeName(measurement.type)},
-                    {"op", OpName(collective, measurement.op)},
-                    {"out_of_place", Json(collective, measurement.out_of_place, measurement.bytes, size)},
-                    {"in_place", Json(collective, measurement.in_place, measurement.bytes, size)}});
+    nlohmann::json row = {{"bytes", measurement.bytes},
+                          {"count", measurement.count},
+                          {"type", TypeName(measurement.type)},
+                          {"op", OpName(collective, measurement.op)},
+                          {"out_of_place", Json(collective, measurement.out_of_place, measurement.bytes, size)}};
+    if (measurement.in_place.has_value()) {
+      row["in_place"] = Json(collective, *measurement.in_place, measurement.bytes, size);
+    }
+    rows.push_back(std::move(row));
   }
   std::ofstream file(path);
   file << nlohmann::json{{"version", TUTTI_VERSION},

@@ -43,8 +43,11 @@ double Number(const std::string& text) {
 }
 
 constexpr size_t kColumns = 17;
-constexpr size_t kSize = 0, kCount = 1, kOperator = 3, kRoot = 4, kBandwidth = 6, kBusBandwidth = 7, kInPlaceTime = 9,
-                 kInPlaceWrong = 12, kMinimum = 13;
+constexpr size_t kSize = 0, kCount = 1, kOperator = 3, kRoot = 4, kBandwidth = 6, kBusBandwidth = 7, kWrong = 8,
+                 kInPlaceTime = 9, kInPlaceWrong = 12, kMinimum = 13;
+
+constexpr const char* kCollectives[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                        "reduce",     "gather",         "scatter",    "all_to_all"};
 
 TEST(AllreduceBench, PrintsARowPerSizeWithoutWrongElements) {
   const Launcher::End end = RunBench(2, {"-b", "4", "-e", "1K", "-f", "16", "-n", "3", "-w", "1"});
@@ -78,7 +81,7 @@ TEST(AllreduceBench, OneRankNoBytesAndNoIterationsAreNoSpecialCases) {
 }
 
 TEST(AllreduceBench, TimesAndChecksEveryCollective) {
-  for (const char* collective : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}) {
+  for (const char* collective : kCollectives) {
     SCOPED_TRACE(collective);
     const Launcher::End end = RunBench(3, {"-C", collective, "-b", "1000", "-d", "all", "-n", "2", "-w", "1"});
     EXPECT_EQ(end.exit_status, 0) << end.out << end.err;
@@ -88,12 +91,12 @@ TEST(AllreduceBench, TimesAndChecksEveryCollective) {
 }
 
 TEST(AllreduceBench, FindsTheElementThatIsWrongInEveryCollective) {
-  for (const char* collective : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"}) {
+  for (const char* collective : kCollectives) {
     const Launcher::End end = RunBench(2, {"-C", collective, "-b", "4000", "-n", "1", "--corrupt_one_element"});
     EXPECT_EQ(end.exit_status, 1) << collective;
     const auto rows = Rows(end.out);
     ASSERT_THAT(rows, SizeIs(1));
-    EXPECT_EQ(rows[0][kInPlaceWrong], "1") << collective;
+    EXPECT_EQ(rows[0][kWrong], "1") << collective;
   }
 }
 
@@ -101,7 +104,8 @@ TEST(AllreduceBench, BusBandwidthCountsWhatTheCollectiveMoves) {
   const struct {
     const char* collective;
     double factor;  // with 4 ranks
-  } cases[] = {{"all_reduce", 1.5}, {"reduce_scatter", 0.75}, {"all_gather", 0.75}, {"broadcast", 1}};
+  } cases[] = {{"all_reduce", 1.5}, {"reduce_scatter", 0.75}, {"all_gather", 0.75}, {"broadcast", 1},
+               {"reduce", 1},       {"gather", 0.75},         {"scatter", 0.75},    {"all_to_all", 0.75}};
   for (const auto& c : cases) {
     const Launcher::End end = RunBench(4, {"-C", c.collective, "-b", "1M", "-n", "2"});
     const auto rows = Rows(end.out);
@@ -116,6 +120,13 @@ TEST(AllreduceBench, RoundsTheSizeDownToOnePartPerRank) {
   ASSERT_THAT(rows, SizeIs(1));
   EXPECT_EQ(rows[0][kSize], "996");
   EXPECT_EQ(rows[0][kCount], "249");
+}
+
+TEST(AllreduceBench, HasNoInPlaceResultOfAnAllToAll) {
+  const auto rows = Rows(RunBench(2, {"-C", "all_to_all", "-b", "64", "-n", "1"}).out);
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_EQ(rows[0][kInPlaceTime], "N/A");
+  EXPECT_GT(Number(rows[0][kMinimum]), 0);
 }
 
 TEST(AllreduceBench, SaysTheRootAndThatNothingIsReduced) {
