@@ -186,6 +186,15 @@ class ProcessGroup {
   // an argument is refused, nothing is issued, and the result is that error. Batches do not nest.
   virtual Work Batch(absl::FunctionRef<void(ProcessGroup& batch)> calls) = 0;
 
+  // A collective of this group that makes new ones: the ranks that pass the same `color`, 0 or more, are the members of
+  // one, ordered by `key`, and by their rank here where keys are equal. A rank that passes -1 takes part and gets a null
+  // pointer. Any other color is an error, on every rank. Blocks, at most for the group's time-out.
+  //
+  // The new group is independent of this one: it may be used beside it from another thread, outlive it, be split
+  // again, and fails by itself; but a process that dies ends every group that it is a member of. Ranks in messages are
+  // those of the group that fails, which names itself in them.
+  virtual absl::StatusOr<std::unique_ptr<ProcessGroup>> Split(int color, int key) = 0;
+
   // Memory that transports can reduce in place. Not a collective. kResourceExhausted if there is none.
   virtual absl::StatusOr<Buffer> Allocate(size_t bytes) = 0;
 

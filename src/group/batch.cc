@@ -1,5 +1,6 @@
 #include "src/group/batch.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,9 @@ class BatchCalls final : public CollectiveCalls {
 
   Work Batch(absl::FunctionRef<void(ProcessGroup& batch)>) override {
     return Refuse(absl::FailedPreconditionError("a batch within a batch: batches do not nest"));
+  }
+  absl::StatusOr<std::unique_ptr<ProcessGroup>> Split(int, int) override {
+    return Refuse(absl::FailedPreconditionError("a split within a batch: split the group itself")).Wait();
   }
   absl::StatusOr<Buffer> Allocate(size_t bytes) override { return group_.Allocate(bytes); }
   void Abort(absl::Status why) override { group_.Abort(std::move(why)); }

@@ -59,6 +59,12 @@ class HostGroup final : public CollectiveCalls {
     return RunBatch(*this, scope(), *engine_, calls);
   }
 
+  absl::StatusOr<std::unique_ptr<ProcessGroup>> Split(int color, int key) override {
+    TUTTI_RETURN_IF_ERROR(CheckProcess());
+    if (control_ == nullptr) return absl::UnimplementedError("this group has no way to make another one");
+    return control_->Split(*this, color, key);
+  }
+
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
     TUTTI_ASSIGN_OR_RETURN(Pages mapped, Pages::Map(bytes));
     auto pages = std::make_shared<Pages>(std::move(mapped));

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "src/engine/engine.h"
@@ -38,13 +39,15 @@ class ControlPlane {
   virtual ~ControlPlane() = default;  // leaves the group in order; bounded
   virtual void Report(const Trouble& trouble) = 0;
   virtual void Abort(absl::Status why) = 0;
+  // ProcessGroup::Split of the group that this controls.
+  virtual absl::StatusOr<std::unique_ptr<ProcessGroup>> Split(ProcessGroup& parent, int color, int key) = 0;
   virtual std::vector<std::string> Describe() const = 0;
 };
 
 struct HostGroupParts {
   std::unique_ptr<Journal> journal = std::make_unique<Journal>();
   std::shared_ptr<VerdictRelay> relay = std::make_shared<VerdictRelay>();
-  std::unique_ptr<ControlPlane> control;  // may be null: then a rank's own view is the verdict
+  std::unique_ptr<ControlPlane> control;  // may be null: a rank's own view is the verdict, and nothing can be split off
   std::unique_ptr<Endpoint> endpoint;
   EngineOptions engine;
   absl::Duration timeout = absl::Minutes(5);

@@ -1,5 +1,6 @@
 #include "src/rendezvous/membership.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -23,6 +24,8 @@ constexpr absl::Duration kJoinGrace = absl::Seconds(1);
 constexpr absl::Duration kLeavePatience = absl::Milliseconds(500);
 // Of rank 0, with the ranks that have not left.
 constexpr absl::Duration kServerPatience = absl::Seconds(1);
+// With a server that listens already: a refusal means that its process is gone.
+constexpr absl::Duration kListeningPatience = absl::Seconds(5);
 // Stands in the store before the reason if rank 0 cannot serve, in place of its address.
 constexpr absl::string_view kFailed = "failed: ";
 
@@ -33,9 +36,12 @@ class MembershipImpl final : public Membership {
   explicit MembershipImpl(EventLoop& loop) : loop_(loop) {}
   ~MembershipImpl() override;
 
-  absl::Status Serve(Store& store, const MembershipOptions& options);
-  absl::Status Connect(Store& store, const MembershipOptions& options, const Journal& journal,
-                       absl::AnyInvocable<void(absl::Status)> verdict);
+  void Serve(Fd listener, const MembershipOptions& options) {
+    loop_.RunAndWait([&] { server_ = std::make_unique<MembershipServer>(loop_, std::move(listener), options); });
+  }
+  // Introduces this rank, and waits until all have joined.
+  absl::Status Enter(Fd socket, const MembershipOptions& options, const Journal& journal,
+                     absl::AnyInvocable<void(absl::Status)> verdict);
   void FailServer(absl::Status why) {
     loop_.RunAndWait([&] {
       if (server_ != nullptr) server_->Decide(std::move(why));
@@ -63,18 +69,25 @@ class MembershipImpl final : public Membership {
   std::vector<Member> members_;
 };
 
-absl::Status MembershipImpl::Serve(Store& store, const MembershipOptions& options) {
+absl::Status OpenServer(MembershipImpl& membership, Store& store, const MembershipOptions& options) {
   absl::StatusOr<Fd> listener = Listen(options.listen, options.ports);
   absl::StatusOr<SocketAddress> address = listener.ok() ? LocalAddress(listener->get()) : listener.status();
   if (!address.ok()) {
     return absl::Status(address.status().code(), absl::StrCat("the membership server of ", Describe(options.self),
                                                               " cannot listen: ", address.status().message()));
   }
-  loop_.RunAndWait([&] { server_ = std::make_unique<MembershipServer>(loop_, *std::move(listener), options); });
+  membership.Serve(*std::move(listener), options);
   return store.Set(KeyOf(options.self), address->ToString());
 }
 
-absl::StatusOr<Fd> ConnectToServer(Store& store, const MembershipOptions& options) {
+absl::StatusOr<Fd> ConnectToServer(const SocketAddress& server, const MembershipOptions& options, absl::Time deadline) {
+  absl::StatusOr<Fd> socket = ConnectAny({server}, deadline);
+  if (socket.ok()) return socket;
+  return absl::Status(socket.status().code(), absl::StrCat(Describe(options.self), " cannot reach the membership ",
+                                                           "server of rank 0: ", socket.status().message()));
+}
+
+absl::StatusOr<Fd> FindServer(Store& store, const MembershipOptions& options) {
   absl::StatusOr<std::string> published = store.Get(KeyOf(options.self), options.deadline);
   if (!published.ok()) {
     return absl::Status(published.status().code(),
@@ -84,15 +97,11 @@ absl::StatusOr<Fd> ConnectToServer(Store& store, const MembershipOptions& option
   absl::string_view text = *published;
   if (absl::ConsumePrefix(&text, kFailed)) return absl::UnavailableError(text);
   TUTTI_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(text));
-  absl::StatusOr<Fd> socket = ConnectAny({address}, options.deadline);
-  if (socket.ok()) return socket;
-  return absl::Status(socket.status().code(), absl::StrCat(Describe(options.self), " cannot reach the membership ",
-                                                           "server of rank 0: ", socket.status().message()));
+  return ConnectToServer(address, options, options.deadline);
 }
 
-absl::Status MembershipImpl::Connect(Store& store, const MembershipOptions& options, const Journal& journal,
-                                     absl::AnyInvocable<void(absl::Status)> verdict) {
-  TUTTI_ASSIGN_OR_RETURN(Fd socket, ConnectToServer(store, options));
+absl::Status MembershipImpl::Enter(Fd socket, const MembershipOptions& options, const Journal& journal,
+                                   absl::AnyInvocable<void(absl::Status)> verdict) {
   // Shared, because the answer may come when nobody waits for it any more.
   struct Answer {
     absl::Notification come;
@@ -150,14 +159,30 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Join(EventLoop& loop, St
                                                              absl::AnyInvocable<void(absl::Status)> verdict) {
   auto membership = std::make_unique<MembershipImpl>(loop);
   absl::Status status;
-  if (options.self.rank == 0) status = membership->Serve(store, options);
-  if (status.ok()) status = membership->Connect(store, options, journal, std::move(verdict));
+  if (options.self.rank == 0) status = OpenServer(*membership, store, options);
+  if (status.ok()) {
+    absl::StatusOr<Fd> socket = FindServer(store, options);
+    status = socket.ok() ? membership->Enter(*std::move(socket), options, journal, std::move(verdict))
+                         : std::move(socket).status();
+  }
   if (status.ok()) return membership;
   if (options.self.rank != 0) return Explain(store, options.self, std::move(status));
   // If the store fails as well, the others find out by their deadline.
   store.Set(KeyOf(options.self), absl::StrCat(kFailed, status.message())).IgnoreError();
   membership->FailServer(status);
   return status;
+}
+
+absl::StatusOr<std::unique_ptr<Membership>> Membership::JoinAt(EventLoop& loop, const SocketAddress& server,
+                                                               Fd listener, const MembershipOptions& options,
+                                                               const Journal& journal,
+                                                               absl::AnyInvocable<void(absl::Status)> verdict) {
+  auto membership = std::make_unique<MembershipImpl>(loop);
+  if (listener.valid()) membership->Serve(std::move(listener), options);
+  const absl::Time soon = std::min(options.deadline, absl::Now() + kListeningPatience);
+  TUTTI_ASSIGN_OR_RETURN(Fd socket, ConnectToServer(server, options, soon));
+  TUTTI_RETURN_IF_ERROR(membership->Enter(std::move(socket), options, journal, std::move(verdict)));
+  return membership;
 }
 
 }  // namespace tutti

@@ -31,6 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "src/base/event_loop.h"
+#include "src/base/fd.h"
 #include "src/base/socket.h"
 #include "src/identity/hello.h"
 #include "src/observe/journal.h"
@@ -69,6 +70,11 @@ class Membership {
   static absl::StatusOr<std::unique_ptr<Membership>> Join(EventLoop& loop, Store& store,
                                                           const MembershipOptions& options, const Journal& journal,
                                                           absl::AnyInvocable<void(absl::Status)> verdict);
+  // The same without a store, for ranks that know where rank 0 serves. It listens there already: `listener`, which the
+  // others leave invalid.
+  static absl::StatusOr<std::unique_ptr<Membership>> JoinAt(EventLoop& loop, const SocketAddress& server, Fd listener,
+                                                            const MembershipOptions& options, const Journal& journal,
+                                                            absl::AnyInvocable<void(absl::Status)> verdict);
 
   // Leaves in order: tells the server, waits a short bounded time for its answer; rank 0 waits (bounded) for the others
   // to leave first. Leaving is no failure, but who waits for a rank that left is told so.
@@ -81,7 +87,8 @@ class Membership {
   // server is gone), the reporter goes by its own observation.
   virtual void ReportPeerLost(int peer, absl::Status why) = 0;
   virtual void ReportMismatch(uint32_t sequence) = 0;
-  // `detail` is the local view: operation, sequence, elapsed time. 0: no collective, so that nobody can be asked for it.
+  // `detail` is the local view: operation, sequence, elapsed time. 0: no collective, so that nobody can be asked for
+  // it.
   virtual void ReportTimeout(uint32_t sequence, std::string detail) = 0;
   virtual void ReportAbort(absl::Status why) = 0;
 

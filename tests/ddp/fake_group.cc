@@ -84,6 +84,10 @@ class FakeGroup final : public ProcessGroup {
   Work RecvAny(Tensor, const PointToPointOptions&) override { return Unimplemented(); }
   Work Batch(absl::FunctionRef<void(ProcessGroup&)>) override { return Unimplemented(); }
 
+  absl::StatusOr<std::unique_ptr<ProcessGroup>> Split(int, int) override {
+    return absl::UnimplementedError("not in this fake");
+  }
+
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
     return Buffer(std::shared_ptr<void>(new std::byte[bytes](), std::default_delete<std::byte[]>()), bytes);
   }

@@ -1,19 +1,12 @@
 // Real jobs: ranks as processes under tutti-run, that are killed, stopped, or disagree. Every live rank ends in time,
 // with one and the same verdict that names the culprit, and nothing is left behind.
 
-#include <dirent.h>
-
-#include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/process/job.h"
 #include "tests/process/launcher.h"
 
 namespace tutti {
@@ -25,61 +18,6 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::Lt;
 using testing::SizeIs;
-
-struct RankLine {
-  int rank;
-  std::string code;
-  double seconds;
-  std::string message;
-};
-
-void PrintTo(const RankLine& line, std::ostream* out) {
-  *out << "rank " << line.rank << ": " << line.code << " after " << line.seconds << " s: " << line.message;
-}
-
-// "[2] status UNAVAILABLE after 0.123 s: message"
-std::vector<RankLine> RankLines(const std::string& out) {
-  std::vector<RankLine> lines;
-  for (const std::string& line : SortedLines(out)) {
-    const std::vector<std::string> words = absl::StrSplit(line, absl::MaxSplits(' ', 6));
-    if (words.size() < 7 || words[1] != "status") continue;
-    RankLine parsed{.rank = -1, .code = words[2], .seconds = -1, .message = words[6]};
-    EXPECT_TRUE(absl::SimpleAtoi(words[0].substr(1, words[0].size() - 2), &parsed.rank)) << line;
-    EXPECT_TRUE(absl::SimpleAtod(words[4], &parsed.seconds)) << line;
-    lines.push_back(parsed);
-  }
-  return lines;
-}
-
-int SharedMemoryFiles() {
-  int count = 0;
-  if (DIR* directory = opendir("/dev/shm")) {
-    while (readdir(directory) != nullptr) ++count;
-    closedir(directory);
-  }
-  return count;
-}
-
-class Job : public testing::Test {
- protected:
-  // Runs the scenario on `ranks` ranks to its end, and checks that nothing is left.
-  Launcher::End Run(int ranks, const std::string& scenario) {
-    const int files = SharedMemoryFiles();
-    Launcher launcher({"-n", absl::StrCat(ranks), "--grace", "1", RANK_PROGRAM, scenario});
-    Launcher::End end = launcher.Wait();
-    launcher.WaitForAll();
-    EXPECT_THAT(launcher.Processes(), testing::IsEmpty());
-    EXPECT_EQ(SharedMemoryFiles(), files);
-    return end;
-  }
-
-  static void ExpectOneVerdict(const std::vector<RankLine>& lines) {
-    for (const RankLine& line : lines) {
-      EXPECT_EQ(line.code, lines[0].code);
-      EXPECT_EQ(line.message, lines[0].message);
-    }
-  }
-};
 
 TEST_F(Job, RanksMeetAndReduce) {
   for (const int ranks : {1, 2, 5}) {

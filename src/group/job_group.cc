@@ -1,0 +1,128 @@
+#include "src/group/job_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/host.h"
+#include "src/base/status_macros.h"
+#include "src/group/host_group.h"
+#include "src/group/split.h"
+#include "src/rendezvous/membership.h"
+#include "src/transport/tcp/tcp_transport.h"
+
+namespace tutti {
+namespace {
+
+// The store and membership of a group, destroyed in this order reversed: the membership says goodbye while the store
+// still serves.
+class JobControl final : public ControlPlane {
+ public:
+  JobControl(JobGroupPlan& plan, std::unique_ptr<Membership> membership, std::shared_ptr<VerdictRelay> relay,
+             int ranks_on_host)
+      : origin_{.process = plan.process, .name = plan.name, .self = plan.self, .ranks_on_host = ranks_on_host},
+        choices_(std::move(plan.choices)),
+        relay_(std::move(relay)),
+        store_(std::move(plan.place.store)),
+        membership_(std::move(membership)) {}
+
+  void Report(const Trouble& trouble) override {
+    switch (trouble.kind) {
+      case Trouble::Kind::kPeerLost:
+        return membership_->ReportPeerLost(trouble.peer, trouble.status);
+      case Trouble::Kind::kMismatch:
+        // Without a sequence number nobody else can be asked: this rank's own view is all there is.
+        return trouble.sequence == 0 ? relay_->Pronounce(trouble.status)
+                                     : membership_->ReportMismatch(trouble.sequence);
+      case Trouble::Kind::kTimeout:
+        return membership_->ReportTimeout(trouble.sequence, std::string(trouble.status.message()));
+      case Trouble::Kind::kInternal:
+        return membership_->ReportAbort(trouble.status);
+    }
+  }
+
+  void Abort(absl::Status why) override {
+    membership_->ReportAbort(why);
+    // Should rank 0 be gone, this rank at least ends.
+    EventLoop& loop = *origin_.process->loop;
+    loop.Post([&loop, relay = relay_, why] {
+      loop.After(Engine::kVerdictPatience, [relay, why] {
+        relay->Pronounce(absl::AbortedError(absl::StrCat("aborted on this rank: ", why.ToString())));
+      });
+    });
+  }
+
+  absl::StatusOr<std::unique_ptr<ProcessGroup>> Split(ProcessGroup& parent, int color, int key) override {
+    return SplitGroup(origin_, parent, color, key);
+  }
+
+  std::vector<std::string> Describe() const override { return choices_; }
+
+ private:
+  SplitParent origin_;
+  const std::vector<std::string> choices_;
+  const std::shared_ptr<VerdictRelay> relay_;
+  const std::unique_ptr<Store> store_;
+  const std::unique_ptr<Membership> membership_;
+};
+
+int RanksOnHost(const std::vector<Member>& members, const std::string& host_id) {
+  int count = 0;
+  for (const Member& member : members) count += member.identity.host_id == host_id ? 1 : 0;
+  return count;
+}
+
+EngineOptions EngineOptionsFor(int ranks_on_host) {
+  EngineOptions options;
+  options.yield = ranks_on_host > UsableCpus();
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Membership>> JoinMembership(JobGroupPlan& plan, const SocketAddress& data_address,
+                                                           HostGroupParts& parts) {
+  EventLoop& loop = *plan.process->loop;
+  const MembershipOptions options{.self = plan.self,
+                                  .data_address = data_address.ToString(),
+                                  .listen = plan.process->address,
+                                  .ports = plan.process->settings.ports,
+                                  .deadline = plan.deadline};
+  auto pronounce = [relay = parts.relay, name = plan.name](absl::Status verdict) {
+    if (name.empty()) return relay->Pronounce(std::move(verdict));
+    relay->Pronounce(absl::Status(verdict.code(), absl::StrCat("in the group ", name, ": ", verdict.message())));
+  };
+  MembershipPlace& place = plan.place;
+  if (place.store != nullptr) {
+    return Membership::Join(loop, *place.store, options, *parts.journal, std::move(pronounce));
+  }
+  return Membership::JoinAt(loop, place.server, std::move(place.listener), options, *parts.journal,
+                            std::move(pronounce));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(JobGroupPlan plan) {
+  const Settings& settings = plan.process->settings;
+  if (!plan.listener.valid()) {
+    TUTTI_ASSIGN_OR_RETURN(plan.listener, Listen(plan.process->address, settings.ports));
+  }
+  TUTTI_ASSIGN_OR_RETURN(const SocketAddress data_address, LocalAddress(plan.listener.get()));
+  HostGroupParts parts;
+  TUTTI_ASSIGN_OR_RETURN(std::unique_ptr<Membership> membership, JoinMembership(plan, data_address, parts));
+
+  TcpOptions tcp;
+  for (const Member& member : membership->members()) tcp.ranks.push_back({member.identity, member.data_address});
+  tcp.rank = plan.self.rank;
+  tcp.listener = std::move(plan.listener);
+  tcp.congestion = settings.tcp_congestion;
+  tcp.connect_timeout = settings.timeout;
+  TUTTI_ASSIGN_OR_RETURN(parts.endpoint, MakeTcpEndpoint(std::move(tcp)));
+
+  const int ranks_on_host = std::max(plan.ranks_on_host, RanksOnHost(membership->members(), plan.self.host_id));
+  parts.engine = EngineOptionsFor(ranks_on_host);
+  parts.timeout = settings.timeout;
+  plan.choices.push_back(absl::StrCat("data address = ", data_address.ToString()));
+  parts.control = std::make_unique<JobControl>(plan, std::move(membership), parts.relay, ranks_on_host);
+  return MakeHostGroup(std::move(parts));
+}
+
+}  // namespace tutti

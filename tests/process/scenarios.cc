@@ -1,0 +1,116 @@
+#include "tests/process/scenarios.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t kLarge = (64 << 20) / sizeof(float);
+
+// All-reduces until one fails, at most 50; `disturb` is called with the third in flight.
+Outcome LargeAllReduces(ProcessGroup& group, absl::Duration timeout, const std::function<void()>& disturb) {
+  std::vector<float> data(kLarge, 1.0f);
+  for (int i = 0; i < 50; ++i) {
+    Outcome outcome = Timed([&] {
+      Work work = group.AllReduce(absl::MakeSpan(data), {.op = ReduceOp::kMax, .timeout = timeout, .background = true});
+      if (i == 2) disturb();
+      return work.Wait();
+    });
+    if (!outcome.status.ok()) return outcome;
+  }
+  return {absl::OkStatus(), absl::ZeroDuration()};
+}
+
+Outcome Killed(ProcessGroup& group) {
+  return LargeAllReduces(group, absl::Seconds(60), [&] {
+    if (group.rank() == 1) kill(getpid(), SIGKILL);
+  });
+}
+
+Outcome Stopped(ProcessGroup& group) {
+  return LargeAllReduces(group, absl::Seconds(3), [&] {
+    if (group.rank() == 2) kill(getpid(), SIGSTOP);
+  });
+}
+
+// One mismatch each, after an operation that works; rank 1 is the odd one.
+absl::Status Mismatch(ProcessGroup& group, const std::string& kind) {
+  std::vector<float> data(409600, 1.0f);
+  const absl::Span<float> all = absl::MakeSpan(data);
+  const bool odd = group.rank() == 1;
+  if (kind == "count") return group.AllReduce(odd ? all.first(409598) : all).Wait();
+  if (kind == "type") {
+    return group.AllReduce(Tensor(data.data(), 100, odd ? DataType::kInt32 : DataType::kFloat32)).Wait();
+  }
+  if (kind == "op") {
+    return group.AllReduce(all.first(8), {.op = odd ? ReduceOp::kMax : ReduceOp::kSum}).Wait();
+  }
+  if (kind == "divisor") return group.AllReduce(all.first(8), {.divisor = odd ? 2.0 : 4.0}).Wait();
+  absl::Status status;
+  if (kind == "root") {
+    status = group.Broadcast(all.first(8), odd ? 1 : 0).Wait();
+  } else if (kind == "order") {
+    status = odd ? group.Barrier().Wait() : group.AllReduce(all.first(4)).Wait();
+    if (status.ok()) status = odd ? group.AllReduce(all.first(4)).Wait() : group.Barrier().Wait();
+  }
+  // A rank that only sent learns of it by its next operation.
+  return status.ok() ? group.Barrier().Wait() : status;
+}
+
+Outcome Sum(ProcessGroup& group) {
+  return Timed([&] { return CheckSum(group, 1000); });
+}
+
+Outcome Abort(ProcessGroup& group) {
+  if (group.rank() == 1) group.Abort(absl::InternalError("loss is NaN"));
+  return Timed([&] {
+    absl::Status status;
+    while (status.ok()) status = group.Barrier().Wait();
+    return status;
+  });
+}
+
+Outcome Leave(ProcessGroup& group) {
+  if (group.rank() == 1) return {absl::OkStatus(), absl::ZeroDuration()};
+  return Timed([&] { return group.Barrier().Wait(); });
+}
+
+}  // namespace
+
+Outcome Timed(const std::function<absl::Status()>& operation) {
+  const absl::Time start = absl::Now();
+  absl::Status status = operation();
+  return {std::move(status), absl::Now() - start};
+}
+
+absl::Status CheckSum(ProcessGroup& group, size_t count) {
+  std::vector<float> data(count, static_cast<float>(group.rank()));
+  absl::Status status = group.AllReduce(absl::MakeSpan(data)).Wait();
+  const auto expected = static_cast<float>(group.size() * (group.size() - 1) / 2);
+  if (status.ok() && data != std::vector<float>(count, expected)) return absl::DataLossError("wrong sum");
+  return status;
+}
+
+Scenarios WholeGroupScenarios() {
+  Scenarios scenarios = {
+      {"sum", [](auto& group) { return Sum(*group); }},         {"killed", [](auto& group) { return Killed(*group); }},
+      {"stopped", [](auto& group) { return Stopped(*group); }}, {"abort", [](auto& group) { return Abort(*group); }},
+      {"leave", [](auto& group) { return Leave(*group); }},
+  };
+  for (const char* kind : {"count", "type", "op", "root", "order", "divisor"}) {
+    scenarios[kind] = [kind](auto& group) -> Outcome {
+      absl::Status ready = group->Barrier().Wait();
+      if (!ready.ok()) return {ready, absl::ZeroDuration()};
+      return Timed([&] { return Mismatch(*group, kind); });
+    };
+  }
+  return scenarios;
+}
+
+}  // namespace tutti
