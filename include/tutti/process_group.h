@@ -45,6 +45,9 @@ struct ProcessGroupOptions {
   std::string socket_interface;
   // "first-last": every listener of this process takes its port from here. Empty: TUTTI_PORT_RANGE, or any port.
   std::string port_range;
+  // Rules for the choice of algorithms, before the built-in ones (docs/ENVIRONMENT.md). Rank 0's are used by all ranks.
+  // Empty: TUTTI_SELECTION.
+  std::string selection;
 };
 
 struct CollectiveOptions {

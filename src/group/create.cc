@@ -12,6 +12,7 @@
 #include "src/group/job_group.h"
 #include "src/rendezvous/environment.h"
 #include "src/rendezvous/rendezvous.h"
+#include "src/rendezvous/shared_settings.h"
 #include "tutti/process_group.h"
 
 namespace tutti {
@@ -22,6 +23,9 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(const Process
   const absl::Time deadline = absl::Now() + settings.timeout;
   TUTTI_ASSIGN_OR_RETURN(std::shared_ptr<EventLoop> loop, EventLoop::Start("tutti-control"));
   TUTTI_ASSIGN_OR_RETURN(MeetingPoint point, Meet(*loop, settings, deadline));
+
+  TUTTI_ASSIGN_OR_RETURN(const std::vector<std::string> overruled, ShareSettings(*point.store, settings, deadline));
+  for (const std::string& difference : overruled) TUTTI_LOG_WARNING("settings: {}", difference);
 
   JobGroupPlan plan;
   plan.choices = settings.origins;

@@ -7,11 +7,14 @@
 #include <initializer_list>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "src/rendezvous/parse.h"
+#include "src/rendezvous/shared_settings.h"
 
 namespace tutti {
 namespace {
@@ -59,6 +62,12 @@ constexpr Variable kLocalRank[] = {{Level::kStandard, "LOCAL_RANK"},
                                    {Level::kLauncher, "MPI_LOCALRANKID"},
                                    {Level::kAllocation, "SLURM_LOCALID"}};
 
+// Its rules are the engine's business; its size and bytes are bounded here, because it travels to all ranks.
+absl::StatusOr<std::string> ParseSelectionText(absl::string_view text) {
+  if (text.size() <= kSelectionBytesMax && absl::c_all_of(text, absl::ascii_isascii)) return std::string(text);
+  return absl::InvalidArgumentError(absl::StrCat("must be at most ", kSelectionBytesMax, " ASCII characters"));
+}
+
 // "node[03-07,9],other" names node03 first.
 std::string FirstHost(absl::string_view list) {
   const absl::string_view head = list.substr(0, list.find_first_of(",["));
@@ -86,6 +95,7 @@ class Resolver {
     ReadTimeout();
     ReadNetwork();
     ReadLabels();
+    ReadTransfer();
     if (url_ok_ && !missing_.empty()) {  // a URL that cannot be read may have held them
       problems_.push_back(absl::StrCat("not set (environment): ", absl::StrJoin(missing_, ", "),
                                        ": set them, or start the program with tutti-run"));
@@ -254,6 +264,10 @@ class Resolver {
       if (auto timeout = Take(*source, ParseTimeout(source->text))) settings_.timeout = *timeout;
       Note("timeout", absl::FormatDuration(settings_.timeout), source->name);
     }
+    if (const std::optional<Source> source = FromVariable(Level::kStandard, "TUTTI_STRAGGLER_WARNING")) {
+      if (auto patience = Take(*source, ParseTimeout(source->text))) settings_.straggler_warning = *patience;
+      Note("straggler warning", absl::FormatDuration(settings_.straggler_warning), source->name);
+    }
   }
 
   void ReadNetwork() {
@@ -290,6 +304,19 @@ class Resolver {
       }
       settings_.log_level = source->text;
       Note("log level", Quoted(source->text), source->name);
+    }
+  }
+
+  void ReadTransfer() {
+    if (auto source = FirstText(options_.selection, "selection", {"TUTTI_SELECTION"})) {
+      if (auto text = Take(*source, ParseSelectionText(source->text))) settings_.selection = *text;
+      Note(kSelectionSetting, Quoted(source->text), source->name);
+    }
+    if (auto source = FirstText("", "", {"TUTTI_SOCKETS_PER_PEER"})) {
+      if (auto count = Take(*source, ParseDecimal(source->text, "a number of sockets", 1, kSocketsMax))) {
+        settings_.sockets_per_peer = static_cast<int>(*count);
+      }
+      Note(kSocketsSetting, source->text, source->name);
     }
   }
 

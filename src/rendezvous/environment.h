@@ -6,6 +6,7 @@
 #ifndef TUTTI_SRC_RENDEZVOUS_ENVIRONMENT_H_
 #define TUTTI_SRC_RENDEZVOUS_ENVIRONMENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,6 +31,9 @@ class Environment {
   std::map<std::string, std::string> variables_;
 };
 
+inline constexpr size_t kSelectionBytesMax = size_t{64} << 10;
+inline constexpr int kSocketsMax = 16;  // per peer
+
 enum class Scheme : uint8_t { kTcp, kFile };
 
 struct Settings {
@@ -49,6 +53,12 @@ struct Settings {
   PortRange ports;
   std::string tcp_congestion;  // TUTTI_TCP_CONGESTION; empty: chosen per path
   std::string log_level = "warning";
+  // How long ranks wait for others until rank 0 logs who is missing.
+  absl::Duration straggler_warning = absl::Seconds(30);
+
+  // Rank 0's are used by all ranks (shared_settings.h).
+  std::string selection;     // rules that go before the built-in switch points; ASCII, at most kSelectionBytesMax
+  int sockets_per_peer = 0;  // 0: by path
 
   // "rank = 3 (from OMPI_COMM_WORLD_RANK)", one per setting.
   std::vector<std::string> origins;

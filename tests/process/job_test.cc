@@ -28,6 +28,17 @@ TEST_F(Job, RanksMeetAndReduce) {
   }
 }
 
+TEST_F(Job, AllRanksUseTheSettingsOfRankZero) {
+  Launcher launcher({"-n", "3", "sh", "-c",
+                     "[ $RANK = 1 ] && chosen=gather || chosen=direct; "
+                     "TUTTI_SELECTION=\"all-reduce = $chosen\" exec " RANK_PROGRAM " sum"});
+  const Launcher::End end = launcher.Wait();
+  EXPECT_EQ(end.exit_status, 0) << end.err;
+  EXPECT_THAT(SortedLines(end.err), testing::Contains(HasSubstr("warning")).Times(1));
+  EXPECT_THAT(end.err, HasSubstr("TUTTI_SELECTION is \"all-reduce = gather\" on rank 1, but \"all-reduce = direct\" on "
+                                 "rank 0, which is used"));
+}
+
 TEST_F(Job, AKilledRankIsNamedByAllOthersWithinTwoSeconds) {
   const Launcher::End end = Run(4, "killed");
   EXPECT_EQ(end.exit_status, 128 + 9) << end.err;

@@ -274,6 +274,36 @@ TEST(Settings, ReadTimes) {
   }
 }
 
+TEST(Settings, ReadHowLongStragglersMayTake) {
+  EXPECT_EQ(Resolve(Complete())->straggler_warning, absl::Seconds(30));
+  EXPECT_EQ(Resolve(With(Complete(), "TUTTI_STRAGGLER_WARNING", "0.2s"))->straggler_warning, absl::Milliseconds(200));
+  EXPECT_THAT(ErrorOf(With(Complete(), "TUTTI_STRAGGLER_WARNING", "0")), HasSubstr("TUTTI_STRAGGLER_WARNING=\"0\""));
+}
+
+TEST(Settings, ReadASelection) {
+  EXPECT_EQ(Resolve(Complete())->selection, "");
+  const Variables variables = With(Complete(), "TUTTI_SELECTION", "all-reduce = direct");
+  EXPECT_EQ(Resolve(variables)->selection, "all-reduce = direct");
+  ProcessGroupOptions options;
+  options.selection = "all-reduce = gather";
+  EXPECT_EQ(Resolve(variables, options)->selection, "all-reduce = gather");
+  for (const std::string& text : {std::string(kSelectionBytesMax + 1, ' '), std::string("all\xc3\xa4reduce")}) {
+    EXPECT_THAT(ErrorOf(With(Complete(), "TUTTI_SELECTION", text)),
+                AllOf(HasSubstr("TUTTI_SELECTION=\""), HasSubstr("at most 65536 ASCII characters")));
+  }
+}
+
+TEST(Settings, ReadTheSocketsPerPeer) {
+  EXPECT_EQ(Resolve(Complete())->sockets_per_peer, 0);
+  EXPECT_EQ(Resolve(With(Complete(), "TUTTI_SOCKETS_PER_PEER", ""))->sockets_per_peer, 0);
+  EXPECT_EQ(Resolve(With(Complete(), "TUTTI_SOCKETS_PER_PEER", "16"))->sockets_per_peer, 16);
+  for (const char* text : {"0", "17", "-1", "2.0", "two"}) {
+    EXPECT_THAT(ErrorOf(With(Complete(), "TUTTI_SOCKETS_PER_PEER", text)),
+                AllOf(HasSubstr("TUTTI_SOCKETS_PER_PEER=\""), HasSubstr("1 to 16")))
+        << text;
+  }
+}
+
 TEST(Settings, ReadPortRanges) {
   EXPECT_EQ(Resolve(With(Complete(), "TUTTI_PORT_RANGE", "40000-40000"))->ports.last, 40000);
   for (const char* text : {"", "40000", "0-10", "10-5", "1-65536", "1 - 5", "-5", "5-", "1-2-3", "a-b"}) {
