@@ -85,7 +85,9 @@ absl::StatusOr<std::unique_ptr<Membership>> JoinMembership(JobGroupPlan& plan, c
                                   .data_address = data_address.ToString(),
                                   .listen = plan.process->address,
                                   .ports = plan.process->settings.ports,
-                                  .deadline = plan.deadline};
+                                  .deadline = plan.deadline,
+                                  .straggler_warning = plan.process->settings.straggler_warning,
+                                  .group = plan.name};
   auto pronounce = [relay = parts.relay, name = plan.name](absl::Status verdict) {
     if (name.empty()) return relay->Pronounce(std::move(verdict));
     relay->Pronounce(absl::Status(verdict.code(), absl::StrCat("in the group ", name, ": ", verdict.message())));

@@ -55,6 +55,10 @@ struct MembershipOptions {
   // Silence after which a rank counts as dead even though nobody waits for it. Long, because a stopped process may go
   // on; who waits for it is bounded by the operation's own deadline.
   absl::Duration heartbeat_limit = absl::Seconds(60);
+  // Waiting for others in a collective, after which the server logs who is missing.
+  absl::Duration straggler_warning = absl::Seconds(30);
+  // How the log names the group; "": not at all.
+  std::string group = {};
   // How long the server gathers answers and the end of connections before it pronounces.
   absl::Duration grace = absl::Milliseconds(300);
 };

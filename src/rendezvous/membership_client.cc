@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "src/base/log.h"
 #include "src/rendezvous/verdict_text.h"
@@ -23,7 +24,7 @@ OperationNote NoteOf(const Journal::Entry& entry) {
   return {.sequence = entry.sequence,
           .text = ToString(descriptor),
           .details = absl::StrCat("algorithm ", Name(descriptor.algorithm), ", segments of ", descriptor.segment_bytes,
-                                  " bytes, divisor ", descriptor.divisor),
+                                  " bytes, divisor ", absl::StrFormat("%.17g", descriptor.divisor)),
           .fingerprint = Fingerprint(descriptor),
           .done = entry.done};
 }

@@ -145,7 +145,10 @@ void MembershipServer::OnJoiningMessage(Caller& caller, const Message& message) 
 
 void MembershipServer::Welcome() {
   const std::vector<Member> members = roster_.members();
-  tribunal_.emplace(members, Tribunal::Options{.heartbeat_limit = options_.heartbeat_limit, .grace = options_.grace},
+  tribunal_.emplace(members,
+                    Tribunal::Options{.heartbeat_limit = options_.heartbeat_limit,
+                                      .grace = options_.grace,
+                                      .straggler_warning = options_.straggler_warning},
                     absl::Now());
   Broadcast({.type = Type::kWelcome, .members = members});
 }
@@ -187,6 +190,9 @@ void MembershipServer::Broadcast(const Message& message) {
 void MembershipServer::Act() {
   absl::Time next = absl::InfiniteFuture();
   if (tribunal_.has_value()) {
+    for (const std::string& warning : tribunal_->TakeWarnings()) {
+      TUTTI_LOG_WARNING("{}{}{}", options_.group, options_.group.empty() ? "" : ": ", warning);
+    }
     if (!tribunal_->verdict().ok()) Decide(tribunal_->verdict());
     if (verdict_.ok() && tribunal_->query() != asked_) {
       asked_ = tribunal_->query();

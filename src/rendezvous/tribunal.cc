@@ -15,7 +15,7 @@ constexpr size_t kHistoriesMax = 4096;
 }  // namespace
 
 Tribunal::Tribunal(const std::vector<Member>& members, Options options, absl::Time now)
-    : options_(options), due_(now + options.heartbeat_limit / 4) {
+    : options_(options), stragglers_(options.straggler_warning), due_(now + options.heartbeat_limit / 4) {
   for (const Member& member : members) {
     RankView view;
     view.identity = member.identity;
@@ -85,6 +85,8 @@ void Tribunal::HearHeartbeat(int rank, const MembershipMessage& message, absl::T
     }
   }
   while (histories_.size() > kHistoriesMax) histories_.erase(histories_.begin());
+  if (!verdict_.ok() || case_.has_value()) return;
+  if (std::optional<std::string> warning = stragglers_.Look(ranks_, now)) warnings_.push_back(*std::move(warning));
 }
 
 void Tribunal::HearAnswer(int rank, const MembershipMessage& message, absl::Time now) {

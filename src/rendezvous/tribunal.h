@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +27,7 @@
 #include "absl/time/time.h"
 #include "src/identity/hello.h"
 #include "src/rendezvous/membership_messages.h"
+#include "src/rendezvous/straggler_watch.h"
 #include "src/rendezvous/verdict_text.h"
 
 namespace tutti {
@@ -35,6 +37,7 @@ class Tribunal {
   struct Options {
     absl::Duration heartbeat_limit;
     absl::Duration grace;
+    absl::Duration straggler_warning = absl::InfiniteDuration();
   };
   Tribunal(const std::vector<Member>& members, Options options, absl::Time now);
 
@@ -49,6 +52,8 @@ class Tribunal {
   absl::Time next() const;
   // The operation that all ranks are to be asked for; 0: none.
   uint32_t query() const { return case_.has_value() ? case_->sequence : 0; }
+  // Lines for the log that have come up since the last call.
+  std::vector<std::string> TakeWarnings() { return std::exchange(warnings_, {}); }
   // OK until the first one, which is final.
   const absl::Status& verdict() const { return verdict_; }
 
@@ -76,6 +81,8 @@ class Tribunal {
   const Options options_;
   std::vector<RankView> ranks_;
   std::map<uint32_t, uint64_t> histories_;  // of the latest operations, by sequence number
+  StragglerWatch stragglers_;
+  std::vector<std::string> warnings_;
   std::optional<Case> case_;
   absl::Status verdict_;
   absl::Time due_;  // when Advance is called at the latest, if this process runs

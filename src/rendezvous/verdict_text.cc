@@ -1,5 +1,6 @@
 #include "src/rendezvous/verdict_text.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -7,12 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace tutti {
 namespace {
 
 // Ranks, or groups of them, that a message describes one by one.
 constexpr size_t kDescribedMax = 8;
+// Ranks, or runs of them, in a list.
+constexpr size_t kListedMax = 32;
 // Heartbeats come more often than this.
 constexpr absl::Duration kSilenceWorthSaying = absl::Seconds(1);
 
@@ -45,10 +49,36 @@ std::string Fate(const RankView& rank) {
   return "";
 }
 
-// Ranks that called the same have the same description.
-std::string Called(const RankView& rank, uint32_t sequence, bool with_details) {
+// Of the details of an operation, those in which ranks differ; all if none does.
+class Differences {
+ public:
+  explicit Differences(absl::Span<const RankView> ranks) {
+    for (const RankView& rank : ranks) {
+      if (!rank.operation.has_value()) continue;
+      const std::vector<std::string> details = absl::StrSplit(rank.operation->details, ", ");
+      values_.resize(std::max(values_.size(), details.size()));
+      for (size_t i = 0; i < details.size(); ++i) values_[i].insert(details[i]);
+    }
+  }
+
+  std::string In(const OperationNote& operation) const {
+    std::vector<std::string> different;
+    const std::vector<std::string> details = absl::StrSplit(operation.details, ", ");
+    for (size_t i = 0; i < details.size(); ++i) {
+      if (values_[i].size() > 1) different.push_back(details[i]);
+    }
+    return different.empty() ? operation.details : absl::StrJoin(different, ", ");
+  }
+
+ private:
+  std::vector<std::set<std::string>> values_;  // of each detail, on all ranks
+};
+
+// Ranks that called the same have the same description. `differences`: null where the texts tell them.
+std::string Called(const RankView& rank, uint32_t sequence, const Differences* differences) {
   if (rank.operation.has_value()) {
-    return with_details ? absl::StrCat(rank.operation->text, " [", rank.operation->details, "]") : rank.operation->text;
+    if (differences == nullptr) return rank.operation->text;
+    return absl::StrCat(rank.operation->text, " [", differences->In(*rank.operation), "]");
   }
   if (const std::string fate = Fate(rank); !fate.empty()) return fate;
   if (!rank.answered) return "does not answer";
@@ -77,8 +107,29 @@ bool CalledTheSame(absl::Span<const RankView> ranks) {
 
 std::string WhyNotArrived(const RankView& rank, absl::Time now) {
   if (const std::string fate = Fate(rank); !fate.empty()) return absl::StrCat(fate, ", ", LatestOperation(rank));
-  if (rank.answered) return absl::StrCat("has not arrived: alive, ", LatestOperation(rank));
+  const bool silent = !rank.answered && now - rank.heard > kSilenceWorthSaying;
+  if (!silent) return absl::StrCat("has not arrived: alive, ", LatestOperation(rank));
   return absl::StrCat("does not answer: ", Silence(rank, now), ", ", LatestOperation(rank));
+}
+
+// The first ranks one by one, with host and process; of the others, who are at the same place together.
+std::string DescribeAbsent(const std::vector<const RankView*>& absent, absl::Time now) {
+  std::vector<std::string> parts;
+  std::map<std::string, std::vector<int>> others;
+  std::vector<int> rest;
+  for (const RankView* rank : absent) {
+    const std::string why = WhyNotArrived(*rank, now);
+    if (parts.size() < kDescribedMax) {
+      parts.push_back(absl::StrCat(Describe(rank->identity), " ", why));
+    } else if (others.size() < kDescribedMax || others.contains(why)) {
+      others[why].push_back(rank->identity.rank);
+    } else {
+      rest.push_back(rank->identity.rank);
+    }
+  }
+  for (const auto& [why, ranks] : others) parts.push_back(absl::StrCat(RankList(ranks), ": ", why));
+  if (!rest.empty()) parts.push_back(absl::StrCat(RankList(rest), " as well"));
+  return absl::StrJoin(parts, "; ");
 }
 
 void AppendBounded(std::vector<std::string>& parts, size_t& left_out, std::string part) {
@@ -100,17 +151,20 @@ std::string JoinBounded(const std::vector<std::string>& parts, size_t left_out) 
 std::string RankList(const std::vector<int>& ranks) {
   if (ranks.empty()) return "no ranks";
   std::vector<std::string> runs;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t end = i + 1;
+  size_t listed = 0;
+  while (listed < ranks.size() && runs.size() < kListedMax) {
+    size_t end = listed + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (end - i >= 3) {
-      runs.push_back(absl::StrCat(ranks[i], "-", ranks[end - 1]));
+    if (end - listed >= 3) {
+      runs.push_back(absl::StrCat(ranks[listed], "-", ranks[end - 1]));
+      listed = end;
     } else {
-      for (size_t k = i; k < end; ++k) runs.push_back(absl::StrCat(ranks[k]));
+      runs.push_back(absl::StrCat(ranks[listed++]));
     }
-    i = end;
   }
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(runs, ", "));
+  std::string more;
+  if (listed < ranks.size()) more = absl::StrCat(" and ", ranks.size() - listed, " more");
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(runs, ", "), more);
 }
 
 absl::Status DeathVerdict(const RankView& dead, absl::string_view why) {
@@ -145,11 +199,12 @@ absl::Status AbortVerdict(const RankView& reporter, absl::string_view message) {
 }
 
 absl::Status MismatchVerdict(absl::Span<const RankView> ranks, uint32_t sequence) {
-  const bool with_details = NeedsDetails(ranks);
+  const Differences differences(ranks);
+  const Differences* shown = NeedsDetails(ranks) ? &differences : nullptr;
   std::vector<std::pair<std::string, std::vector<int>>> groups;  // by their lowest rank
   std::map<std::string, size_t> group_of;
   for (const RankView& rank : ranks) {
-    const std::string called = Called(rank, sequence, with_details);
+    const std::string called = Called(rank, sequence, shown);
     const auto [entry, is_new] = group_of.emplace(called, groups.size());
     if (is_new) groups.push_back({called, {}});
     groups[entry->second].second.push_back(rank.identity.rank);
@@ -169,26 +224,42 @@ absl::Status MismatchVerdict(absl::Span<const RankView> ranks, uint32_t sequence
 absl::Status TimeoutVerdict(absl::Span<const RankView> ranks, const RankView& reporter, uint32_t sequence,
                             absl::string_view detail, absl::Time now) {
   if (!CalledTheSame(ranks)) return MismatchVerdict(ranks, sequence);
-  std::vector<std::string> parts;
-  size_t left_out = 0;
+  std::vector<const RankView*> missing;
   std::vector<int> unfinished;
   for (const RankView& rank : ranks) {
     const bool silent = !rank.answered && now - rank.heard > kSilenceWorthSaying;
     const bool absent = sequence != 0 && (!HasReached(rank, sequence) || !rank.answered);
     if (absent || silent || rank.state != RankView::State::kPresent) {
-      AppendBounded(parts, left_out, absl::StrCat(Describe(rank.identity), " ", WhyNotArrived(rank, now)));
+      missing.push_back(&rank);
     }
     if (rank.operation.has_value() && !rank.operation->done) unfinished.push_back(rank.identity.rank);
   }
   std::string message = absl::StrCat(Describe(reporter.identity), ": ", detail, ": ");
-  if (!parts.empty()) {
-    absl::StrAppend(&message, JoinBounded(parts, left_out));
+  if (!missing.empty()) {
+    absl::StrAppend(&message, DescribeAbsent(missing, now));
   } else if (sequence == 0) {
     absl::StrAppend(&message, "all ranks are alive");
   } else {
     absl::StrAppend(&message, "all ranks have arrived, and it is not done on ", RankList(unfinished));
   }
   return absl::DeadlineExceededError(message);
+}
+
+std::string StragglerWarning(absl::Span<const RankView> ranks, uint32_t sequence, absl::Duration waited,
+                             absl::Time now) {
+  std::vector<const RankView*> missing;
+  std::vector<int> arrived;
+  std::string text;
+  for (const RankView& rank : ranks) {
+    if (!HasReached(rank, sequence)) {
+      missing.push_back(&rank);
+      continue;
+    }
+    arrived.push_back(rank.identity.rank);
+    if (rank.latest->sequence == sequence) text = absl::StrCat(" (", rank.latest->text, ")");
+  }
+  return absl::StrCat("operation ", sequence, text, " is called by ", RankList(arrived),
+                      ", and waits for others since ", Seconds(waited), ": ", DescribeAbsent(missing, now));
 }
 
 }  // namespace tutti

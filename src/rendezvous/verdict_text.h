@@ -29,7 +29,7 @@ struct RankView {
   std::optional<OperationNote> operation = {};  // with this; none: no such operation, or no longer recorded
 };
 
-// "rank 2", "ranks 0, 1, 5-9"; "no ranks".
+// "rank 2", "ranks 0, 1, 5-9"; "no ranks". Bounded: "ranks 0, 2, 4, ... and 968 more".
 std::string RankList(const std::vector<int>& ascending_ranks);
 
 // kUnavailable
@@ -41,9 +41,13 @@ absl::Status UnreachableVerdict(const RankView& peer, const RankView& reporter, 
 absl::Status AbortVerdict(const RankView& reporter, absl::string_view message);
 // kFailedPrecondition
 absl::Status MismatchVerdict(absl::Span<const RankView> ranks, uint32_t sequence);
-// kDeadlineExceeded; but where the answers tell of a mismatch, that.
+// kDeadlineExceeded, naming all ranks that have not arrived; but where the answers tell of a mismatch, that.
 absl::Status TimeoutVerdict(absl::Span<const RankView> ranks, const RankView& reporter, uint32_t sequence,
                             absl::string_view detail, absl::Time now);
+
+// For the log, while nothing has failed yet: who has not called the operation. By what the heartbeats tell.
+std::string StragglerWarning(absl::Span<const RankView> ranks, uint32_t sequence, absl::Duration waited,
+                             absl::Time now);
 
 }  // namespace tutti
 

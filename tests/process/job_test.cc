@@ -13,10 +13,13 @@ namespace tutti {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::ContainsRegex;
 using testing::Each;
 using testing::Field;
 using testing::HasSubstr;
 using testing::Lt;
+using testing::Not;
 using testing::SizeIs;
 
 TEST_F(Job, RanksMeetAndReduce) {
@@ -34,7 +37,7 @@ TEST_F(Job, AllRanksUseTheSettingsOfRankZero) {
                      "TUTTI_SELECTION=\"all-reduce = $chosen\" exec " RANK_PROGRAM " sum"});
   const Launcher::End end = launcher.Wait();
   EXPECT_EQ(end.exit_status, 0) << end.err;
-  EXPECT_THAT(SortedLines(end.err), testing::Contains(HasSubstr("warning")).Times(1));
+  EXPECT_THAT(SortedLines(end.err), Contains(HasSubstr("warning")).Times(1));
   EXPECT_THAT(end.err, HasSubstr("TUTTI_SELECTION is \"all-reduce = gather\" on rank 1, but \"all-reduce = direct\" on "
                                  "rank 0, which is used"));
 }
@@ -56,6 +59,22 @@ TEST_F(Job, AStoppedRankIsNamedByAllOthersAtTheTimeOut) {
   EXPECT_THAT(lines, Each(AllOf(Field(&RankLine::code, "DEADLINE_EXCEEDED"),
                                 Field(&RankLine::message, HasSubstr("rank 2 ")), Field(&RankLine::seconds, Lt(5.0)))));
   ExpectOneVerdict(lines);
+}
+
+TEST_F(Job, AllRanksThatDoNotComeAreNamedAtTheTimeOutAndInAWarningBefore) {
+  const Launcher::End end = Run(5, "absent", {"TUTTI_STRAGGLER_WARNING=0.3s"});
+  const std::vector<RankLine> lines = RankLines(end.out);
+  ASSERT_THAT(lines, SizeIs(5)) << end.out << end.err;
+  EXPECT_THAT(lines, Each(AllOf(Field(&RankLine::code, "DEADLINE_EXCEEDED"), Field(&RankLine::seconds, Lt(3.0)))));
+  ExpectOneVerdict(lines);
+  const auto names_both =
+      AllOf(ContainsRegex("rank 1 \\([^)]*, pid [0-9]+\\) has not arrived: alive, last operation 1"),
+            ContainsRegex("rank 3 \\([^)]*, pid [0-9]+\\) has not arrived: alive, last operation 1"),
+            Not(ContainsRegex("rank [024] \\([^)]*\\) has not arrived")));
+  EXPECT_THAT(lines[0].message, AllOf(HasSubstr("barrier"), names_both));
+  EXPECT_THAT(
+      SortedLines(end.err),
+      Contains(AllOf(HasSubstr("warning: operation 2 (barrier) is called by ranks 0, 2, 4"), names_both)).Times(1));
 }
 
 TEST_F(Job, AnAbortReachesAll) {

@@ -81,6 +81,17 @@ Outcome Leave(ProcessGroup& group) {
   return Timed([&] { return group.Barrier().Wait(); });
 }
 
+// Ranks 1 and 3 do not come to the barrier: they wait for something else.
+Outcome Absent(ProcessGroup& group) {
+  absl::Status status = CheckSum(group, 10);
+  if (!status.ok()) return {status, absl::ZeroDuration()};
+  return Timed([&] {
+    float never = 0;
+    if (group.rank() % 2 == 1) return group.Recv(absl::MakeSpan(&never, 1), 0).Wait();
+    return group.Barrier({.timeout = absl::Seconds(1.5)}).Wait();
+  });
+}
+
 }  // namespace
 
 Outcome Timed(const std::function<absl::Status()>& operation) {
@@ -101,7 +112,7 @@ Scenarios WholeGroupScenarios() {
   Scenarios scenarios = {
       {"sum", [](auto& group) { return Sum(*group); }},         {"killed", [](auto& group) { return Killed(*group); }},
       {"stopped", [](auto& group) { return Stopped(*group); }}, {"abort", [](auto& group) { return Abort(*group); }},
-      {"leave", [](auto& group) { return Leave(*group); }},
+      {"leave", [](auto& group) { return Leave(*group); }},     {"absent", [](auto& group) { return Absent(*group); }},
   };
   for (const char* kind : {"count", "type", "op", "root", "order", "divisor"}) {
     scenarios[kind] = [kind](auto& group) -> Outcome {

@@ -1,8 +1,10 @@
 #include "src/rendezvous/tribunal.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/rendezvous/fake_job.h"
@@ -12,7 +14,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 using Type = MembershipMessage::Type;
 
 constexpr absl::Duration kGrace = absl::Milliseconds(300);
@@ -67,7 +71,8 @@ class TribunalTest : public testing::Test {
   }
 
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1000);
-  Tribunal tribunal_{FakeMembers(4), {.heartbeat_limit = kLimit, .grace = kGrace}, now_};
+  Tribunal tribunal_{
+      FakeMembers(4), {.heartbeat_limit = kLimit, .grace = kGrace, .straggler_warning = absl::Seconds(30)}, now_};
 };
 
 TEST_F(TribunalTest, HasNoVerdictWhileAllIsWell) {
@@ -196,13 +201,26 @@ TEST_F(TribunalTest, ShowsDetailsWhereTheTextHidesTheDifference) {
   Hear(0, Report(Type::kMismatch, 7));
   for (int rank = 0; rank < 4; ++rank) {
     MembershipMessage answer = Called(7, "all-reduce of 4 float32, sum");
-    answer.operation->details = rank == 3 ? "algorithm direct" : "algorithm gather";
+    answer.operation->details = absl::StrCat("algorithm ", rank == 3 ? "direct" : "gather", ", segments of 64 bytes");
     answer.operation->fingerprint = rank == 3 ? 1 : 2;
     Hear(rank, answer);
   }
   EXPECT_EQ(Verdict(absl::StatusCode::kFailedPrecondition),
             "mismatch at operation 7: ranks 0-2: all-reduce of 4 float32, sum [algorithm gather]; "
             "rank 3: all-reduce of 4 float32, sum [algorithm direct]");
+}
+
+TEST_F(TribunalTest, NamesADifferenceInTheSegmentsAlone) {
+  Hear(0, Report(Type::kMismatch, 7));
+  for (int rank = 0; rank < 4; ++rank) {
+    MembershipMessage answer = Called(7, "all-reduce of 4 float32, sum");
+    answer.operation->details = absl::StrCat("algorithm direct, segments of ", rank == 0 ? 64 : 128, " bytes");
+    answer.operation->fingerprint = rank == 0 ? 1 : 2;
+    Hear(rank, answer);
+  }
+  EXPECT_EQ(Verdict(absl::StatusCode::kFailedPrecondition),
+            "mismatch at operation 7: rank 0: all-reduce of 4 float32, sum [segments of 64 bytes]; "
+            "ranks 1-3: all-reduce of 4 float32, sum [segments of 128 bytes]");
 }
 
 TEST_F(TribunalTest, FindsAMismatchInTheHistories) {
@@ -313,15 +331,86 @@ TEST_F(TribunalTest, DoesNotTakeItsOwnSleepForSilence) {
   EXPECT_THAT(Verdict(absl::StatusCode::kFailedPrecondition), HasSubstr("mismatch at operation 3"));
 }
 
-TEST(VerdictText, NamesAFewOfManyRanks) {
+// Ranks 0 and 500 have called operation 7; the others are at 5 or 6.
+std::vector<RankView> ManyRanks() {
   std::vector<RankView> ranks(1000);
   for (int rank = 0; rank < 1000; ++rank) {
-    ranks[static_cast<size_t>(rank)].identity = FakeIdentity(rank, 1000);
-    ranks[static_cast<size_t>(rank)].answered = true;
+    RankView& view = ranks[static_cast<size_t>(rank)];
+    view.identity = FakeIdentity(rank, 1000);
+    view.answered = true;
+    view.latest = Note(rank < 900 ? 6 : 5, "barrier", /*done=*/true);
+    if (rank % 500 == 0) view.operation = view.latest = Note(7, "barrier");
   }
+  return ranks;
+}
+
+TEST(VerdictText, NamesAllThatAreLateOfManyRanks) {
+  const std::vector<RankView> ranks = ManyRanks();
   const absl::Status verdict = TimeoutVerdict(ranks, ranks[0], 7, "barrier timed out", absl::UnixEpoch());
   EXPECT_LT(verdict.message().size(), 2000u);
-  EXPECT_THAT(std::string(verdict.message()), HasSubstr("and 992 more"));
+  EXPECT_THAT(std::string(verdict.message()),
+              AllOf(HasSubstr("rank 1 (host-1, pid 101) has not arrived: alive, last operation 6"),
+                    HasSubstr("rank 8 (host-8, pid 108) has not arrived"),
+                    HasSubstr("; ranks 9-499, 501-899: has not arrived: alive, last operation 6 (barrier, done)"),
+                    HasSubstr("; ranks 900-999: has not arrived: alive, last operation 5")));
+}
+
+TEST(VerdictText, IsBoundedEvenIfNoTwoRanksAreAtTheSamePlace) {
+  std::vector<RankView> ranks = ManyRanks();
+  for (uint32_t rank = 1; rank < 1000; rank += 2) ranks[rank].latest = Note(rank, "barrier");
+  for (RankView& rank : ranks) rank.operation.reset();
+  const absl::Status verdict = TimeoutVerdict(ranks, ranks[0], 2000, "barrier timed out", absl::UnixEpoch());
+  EXPECT_LT(verdict.message().size(), 3000u);
+  EXPECT_THAT(std::string(verdict.message()), HasSubstr(" more"));
+}
+
+class StragglerTest : public TribunalTest {
+ protected:
+  static constexpr absl::Duration kPatience = absl::Seconds(30);
+
+  // Heartbeats for a while: rank r has called operation at[r], and it is done if that is the lowest of all.
+  void Beat(absl::Duration time, const std::vector<uint32_t>& at) {
+    const uint32_t behind = *std::min_element(at.begin(), at.end());
+    for (const absl::Time end = now_ + time; now_ < end; now_ += absl::Milliseconds(250)) {
+      for (int rank = 0; rank < 4; ++rank) {
+        const uint32_t sequence = at[static_cast<size_t>(rank)];
+        Hear(rank, Heartbeat(sequence, sequence, /*done=*/sequence == behind));
+      }
+      for (std::string& warning : tribunal_.TakeWarnings()) warnings_.push_back(std::move(warning));
+    }
+  }
+
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(StragglerTest, AreNamedOncePerOperation) {
+  Beat(kPatience - absl::Seconds(1), {7, 6, 7, 5});
+  EXPECT_THAT(warnings_, IsEmpty());
+  Beat(3 * kPatience, {7, 6, 7, 5});
+  ASSERT_THAT(warnings_, SizeIs(1));
+  EXPECT_THAT(warnings_[0], AllOf(HasSubstr("operation 6"), HasSubstr("called by ranks 0-2"), HasSubstr("since 3"),
+                                  HasSubstr("rank 3 (host-3, pid 103) has not arrived: alive, last operation 5")));
+  Beat(2 * kPatience, {7, 6, 7, 6});
+  ASSERT_THAT(warnings_, SizeIs(2));
+  EXPECT_THAT(warnings_[1],
+              AllOf(HasSubstr("operation 7 (all-reduce of 4 float32, sum)"), HasSubstr("called by ranks 0, 2"),
+                    HasSubstr("rank 1 (host-1"), HasSubstr("rank 3 (host-3")));
+  EXPECT_EQ(tribunal_.verdict(), absl::OkStatus());
+}
+
+TEST_F(StragglerTest, AreNoneWhileOperationsEndInTime) {
+  for (uint32_t sequence = 1; sequence < 8; ++sequence) {
+    Beat(kPatience / 2, {sequence + 1, sequence, sequence, sequence});
+  }
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(StragglerTest, AreNoneWhileNobodyWaits) {
+  for (int i = 0; i < 300; ++i) {
+    now_ += absl::Seconds(1);
+    for (int rank = 0; rank < 4; ++rank) Hear(rank, Heartbeat(rank == 0 ? 2 : 1, rank == 0 ? 2 : 1));
+  }
+  EXPECT_THAT(tribunal_.TakeWarnings(), IsEmpty()) << "all of them are done, as that of a broadcast's root";
 }
 
 TEST(RankList, IsShort) {
@@ -329,6 +418,9 @@ TEST(RankList, IsShort) {
   EXPECT_EQ(RankList({4}), "rank 4");
   EXPECT_EQ(RankList({0, 1}), "ranks 0, 1");
   EXPECT_EQ(RankList({0, 1, 2, 5, 7, 8, 10, 11, 12, 13}), "ranks 0-2, 5, 7, 8, 10-13");
+  std::vector<int> even;
+  for (int rank = 0; rank < 2000; rank += 2) even.push_back(rank);
+  EXPECT_THAT(RankList(even), AllOf(HasSubstr("ranks 0, 2, 4,"), HasSubstr(", 62 and 968 more")));
 }
 
 }  // namespace
