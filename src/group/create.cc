@@ -1,29 +1,33 @@
 // ProcessGroup::Create: from the environment to a group.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "src/base/event_loop.h"
 #include "src/base/log.h"
 #include "src/base/status_macros.h"
 #include "src/group/job_group.h"
+#include "src/rendezvous/come_again.h"
 #include "src/rendezvous/environment.h"
 #include "src/rendezvous/rendezvous.h"
 #include "src/rendezvous/shared_settings.h"
 #include "tutti/process_group.h"
 
 namespace tutti {
+namespace {
 
-absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(const ProcessGroupOptions& options) {
-  TUTTI_ASSIGN_OR_RETURN(Settings settings, ResolveSettings(options, Environment::OfProcess()));
-  SetLogLevel(settings.log_level);
-  const absl::Time deadline = absl::Now() + settings.timeout;
-  TUTTI_ASSIGN_OR_RETURN(std::shared_ptr<EventLoop> loop, EventLoop::Start("tutti-control"));
+// While rank 0's last group is about to end.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(10);
+constexpr absl::Duration kPauseMax = absl::Milliseconds(500);
+
+absl::StatusOr<std::unique_ptr<ProcessGroup>> MeetAndJoin(std::shared_ptr<EventLoop> loop, Settings settings,
+                                                          absl::Time deadline) {
   TUTTI_ASSIGN_OR_RETURN(MeetingPoint point, Meet(*loop, settings, deadline));
-
   TUTTI_ASSIGN_OR_RETURN(const std::vector<std::string> overruled, ShareSettings(*point.store, settings, deadline));
   for (const std::string& difference : overruled) TUTTI_LOG_WARNING("settings: {}", difference);
 
@@ -35,6 +39,31 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(const Process
   plan.place.store = std::move(point.store);
   plan.deadline = deadline;
   return JoinGroup(std::move(plan));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(const ProcessGroupOptions& options) {
+  TUTTI_ASSIGN_OR_RETURN(const Settings settings, ResolveSettings(options, Environment::OfProcess()));
+  SetLogLevel(settings.log_level);
+  const absl::Time deadline = absl::Now() + settings.timeout;
+  TUTTI_ASSIGN_OR_RETURN(const std::shared_ptr<EventLoop> loop, EventLoop::Start("tutti-control"));
+  absl::Duration pause = kFirstPause;
+  std::string refusal;  // the last one
+  while (true) {
+    absl::StatusOr<std::unique_ptr<ProcessGroup>> group = MeetAndJoin(loop, settings, deadline);
+    if (group.ok()) return group;
+    const absl::Status& status = group.status();
+    if (!IsComeAgain(status) && refusal.empty()) return group;
+    if (!IsComeAgain(status) || absl::Now() + pause >= deadline) {
+      if (IsComeAgain(status)) return absl::DeadlineExceededError(status.message());
+      return absl::Status(status.code(), absl::StrCat(status.message(), "; before that: ", refusal));
+    }
+    refusal = std::string(status.message());
+    TUTTI_LOG_DEBUG("rendezvous: comes again in {}, because: {}", absl::FormatDuration(pause), refusal);
+    absl::SleepFor(pause);
+    pause = std::min(2 * pause, kPauseMax);
+  }
 }
 
 }  // namespace tutti

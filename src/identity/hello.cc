@@ -116,6 +116,7 @@ std::string Encode(const Hello& hello) {
   std::string text;
   // Escapes can make a text longer than its bytes.
   for (size_t bytes = kRefusalBytesMax; bytes >= 64; bytes /= 2) {
+    json["temporary"] = hello.temporary ? 1 : 0;
     json["refusal"] = Cut(hello.refusal, bytes);
     text = Dump(json);
     if (text.size() <= kHelloBytesMax) break;
@@ -150,6 +151,7 @@ absl::StatusOr<Hello> DecodeHello(absl::string_view payload) {
   reader.Unsigned("configuration", from.configuration);
   reader.AllowMissing();
   reader.Text("refusal", hello.refusal, kRefusalBytesMax);
+  reader.Bounded("temporary", hello.temporary, 0, 1);
   reader.Bounded("channel", hello.channel, 0, kRankLimit);
   reader.Text("signature", hello.signature);
   TUTTI_RETURN_IF_ERROR(reader.status());

@@ -40,6 +40,8 @@ struct Hello {
   Identity from;
   // Not empty in a reply that refuses: why. The sender closes after it.
   std::string refusal;
+  // Of a refusal: what stands in the way is about to end, and the caller may come again.
+  bool temporary = false;
   // What the purpose needs besides ("channel" of a data connection).
   int channel = 0;
   std::string signature;

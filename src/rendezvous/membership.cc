@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "src/base/status_macros.h"
+#include "src/rendezvous/come_again.h"
 #include "src/rendezvous/membership_client.h"
 #include "src/rendezvous/membership_messages.h"
 #include "src/rendezvous/membership_server.h"
@@ -28,6 +29,10 @@ constexpr absl::Duration kServerPatience = absl::Seconds(1);
 constexpr absl::Duration kListeningPatience = absl::Seconds(5);
 // Stands in the store before the reason if rank 0 cannot serve, in place of its address.
 constexpr absl::string_view kFailed = "failed: ";
+// Stands there when rank 0 has begun to leave.
+constexpr absl::string_view kEnded = "ended";
+// With the address in the store, until it is read again: its server may have ended meanwhile.
+constexpr absl::Duration kServerAttempt = absl::Seconds(2);
 
 std::string KeyOf(const Identity& self) { return absl::StrCat("membership/", self.generation); }
 
@@ -39,6 +44,12 @@ class MembershipImpl final : public Membership {
   void Serve(Fd listener, const MembershipOptions& options) {
     loop_.RunAndWait([&] { server_ = std::make_unique<MembershipServer>(loop_, std::move(listener), options); });
   }
+  // The server is found through `store`, which is told of its end.
+  void Publish(Store& store, std::string key) {
+    store_ = &store;
+    key_ = std::move(key);
+  }
+  void Unpublish() { store_ = nullptr; }
   // Introduces this rank, and waits until all have joined.
   absl::Status Enter(Fd socket, const MembershipOptions& options, const Journal& journal,
                      absl::AnyInvocable<void(absl::Status)> verdict);
@@ -67,6 +78,8 @@ class MembershipImpl final : public Membership {
   std::unique_ptr<MembershipServer> server_;  // rank 0's; on the loop
   std::unique_ptr<MembershipClient> client_;  // on the loop
   std::vector<Member> members_;
+  Store* store_ = nullptr;
+  std::string key_;
 };
 
 absl::Status OpenServer(MembershipImpl& membership, Store& store, const MembershipOptions& options) {
@@ -77,7 +90,9 @@ absl::Status OpenServer(MembershipImpl& membership, Store& store, const Membersh
                                                               " cannot listen: ", address.status().message()));
   }
   membership.Serve(*std::move(listener), options);
-  return store.Set(KeyOf(options.self), address->ToString());
+  TUTTI_RETURN_IF_ERROR(store.Set(KeyOf(options.self), address->ToString()));
+  membership.Publish(store, KeyOf(options.self));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Fd> ConnectToServer(const SocketAddress& server, const MembershipOptions& options, absl::Time deadline) {
@@ -88,16 +103,22 @@ absl::StatusOr<Fd> ConnectToServer(const SocketAddress& server, const Membership
 }
 
 absl::StatusOr<Fd> FindServer(Store& store, const MembershipOptions& options) {
-  absl::StatusOr<std::string> published = store.Get(KeyOf(options.self), options.deadline);
-  if (!published.ok()) {
-    return absl::Status(published.status().code(),
-                        absl::StrCat("rank 0 has not opened the membership of job \"", options.self.job_id,
-                                     "\": is it started? ", published.status().message()));
+  while (true) {
+    absl::StatusOr<std::string> published = store.Get(KeyOf(options.self), options.deadline);
+    if (!published.ok()) {
+      const std::string message = absl::StrCat("rank 0 has not opened the membership of job \"", options.self.job_id,
+                                               "\": is it started? ", published.status().message());
+      if (absl::IsUnavailable(published.status())) return ComeAgain(message);
+      return absl::Status(published.status().code(), message);
+    }
+    absl::string_view text = *published;
+    if (absl::ConsumePrefix(&text, kFailed)) return absl::UnavailableError(text);
+    if (text == kEnded) return ComeAgain("rank 0 is ending its last group");
+    TUTTI_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(text));
+    const absl::Time soon = std::min(options.deadline, absl::Now() + kServerAttempt);
+    absl::StatusOr<Fd> socket = ConnectToServer(address, options, soon);
+    if (socket.ok() || soon == options.deadline) return socket;
   }
-  absl::string_view text = *published;
-  if (absl::ConsumePrefix(&text, kFailed)) return absl::UnavailableError(text);
-  TUTTI_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(text));
-  return ConnectToServer(address, options, options.deadline);
 }
 
 absl::Status MembershipImpl::Enter(Fd socket, const MembershipOptions& options, const Journal& journal,
@@ -137,6 +158,8 @@ absl::Status Explain(Store& store, const Identity& self, absl::Status status) {
 }
 
 MembershipImpl::~MembershipImpl() {
+  // If the store fails, those who come will find nobody at the address.
+  if (store_ != nullptr) store_->Set(key_, kEnded).IgnoreError();
   absl::Notification client_left, server_closed;
   loop_.Post([&] {
     if (client_ == nullptr) return client_left.Notify();
@@ -169,6 +192,7 @@ absl::StatusOr<std::unique_ptr<Membership>> Membership::Join(EventLoop& loop, St
   if (options.self.rank != 0) return Explain(store, options.self, std::move(status));
   // If the store fails as well, the others find out by their deadline.
   store.Set(KeyOf(options.self), absl::StrCat(kFailed, status.message())).IgnoreError();
+  membership->Unpublish();
   membership->FailServer(status);
   return status;
 }

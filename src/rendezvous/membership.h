@@ -68,7 +68,8 @@ class Membership {
   // A collective: returns when all ranks have joined. The server's address goes through `store`. Errors, on every rank
   // that is concerned: a rank taken twice (named on both sides), another world size, job, version or configuration; at
   // the deadline the missing ranks, with the hosts of those present and the processes that were refused. The earliest
-  // deadline of those present counts: without that rank the others cannot go on either. Not from the loop's thread.
+  // deadline of those present counts: without that rank the others cannot go on either. A temporary refusal
+  // (come_again.h) means that `store` and server are those of a group that is about to end. Not from the loop's thread.
   //
   // `journal` is consulted on the loop's thread, and `verdict` called on it at most once, until the destructor returns.
   static absl::StatusOr<std::unique_ptr<Membership>> Join(EventLoop& loop, Store& store,

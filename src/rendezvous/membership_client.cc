@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "src/base/log.h"
+#include "src/rendezvous/come_again.h"
 #include "src/rendezvous/verdict_text.h"
 
 namespace tutti {
@@ -70,8 +71,9 @@ void MembershipClient::OnHello(const std::string& payload) {
   const absl::StatusOr<Hello> hello = DecodeHello(payload);
   absl::Status status = hello.status();
   if (status.ok() && !hello->refusal.empty()) {
-    status = absl::FailedPreconditionError(
-        absl::StrCat("refused by ", Describe(hello->from), " at ", address_, ": ", hello->refusal));
+    const std::string refused =
+        absl::StrCat("refused by ", Describe(hello->from), " at ", address_, ": ", hello->refusal);
+    status = hello->temporary ? ComeAgain(refused) : absl::FailedPreconditionError(refused);
   }
   if (status.ok()) status = CheckSameJob(options_.self, hello->from);
   if (!status.ok()) {
@@ -116,7 +118,7 @@ void MembershipClient::OnClosed(const absl::Status& why) {
   if (server_left_) return;
   const std::string reason = why.ok() ? "" : absl::StrCat(" (", why.message(), ")");
   if (!server_.has_value()) {
-    return EndWith(absl::UnavailableError(
+    return EndWith(ComeAgain(
         absl::StrCat("the membership server of rank 0 at ", address_, " closed the connection at once", reason)));
   }
   EndWith(absl::UnavailableError(absl::StrCat(Describe(*server_), " died: its connection ended without a goodbye",

@@ -132,11 +132,12 @@ size_t WelcomeBytesMax(int world_size) {
   return kMembershipMessageBytesMax + static_cast<size_t>(world_size) * kMemberFields * kNameBytesMax;
 }
 
-std::string EncodeMembershipHello(const Identity& self, std::string refusal) {
+std::string EncodeMembershipHello(const Identity& self, std::string refusal, bool temporary) {
   Hello hello;
   hello.purpose = "membership";
   hello.from = self;
   hello.refusal = std::move(refusal);
+  hello.temporary = temporary;
   return Encode(hello);
 }
 

@@ -66,7 +66,7 @@ inline constexpr size_t kMembershipMessageBytesMax = size_t{64} << 10;
 size_t WelcomeBytesMax(int world_size);
 
 // The first frame in each direction; a refusal closes.
-std::string EncodeMembershipHello(const Identity& self, std::string refusal = "");
+std::string EncodeMembershipHello(const Identity& self, std::string refusal = "", bool temporary = false);
 
 // Texts are cut to a few kilobytes.
 std::string Encode(const MembershipMessage& message);

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "src/base/log.h"
 #include "src/base/socket.h"
+#include "src/rendezvous/come_again.h"
 
 namespace tutti {
 namespace {
@@ -93,9 +94,13 @@ void MembershipServer::OnHello(Caller& caller, CallerId id, const std::string& p
     callers_.erase(id);
     return;
   }
-  if (!verdict_.ok()) return Refuse(caller, absl::StrCat("the group has failed already: ", verdict_.message()));
-  if (done_ != nullptr) return Refuse(caller, "the group is being destroyed");
+  // A group that was complete is the last one, for those who come now.
+  if (!verdict_.ok()) {
+    return Refuse(caller, absl::StrCat("the group has failed already: ", verdict_.message()), tribunal_.has_value());
+  }
+  if (done_ != nullptr) return Refuse(caller, "the group is being destroyed", /*temporary=*/true);
   const absl::Status seated = roster_.Seat(hello->from, caller.address);
+  if (IsComeAgain(seated)) return Refuse(caller, std::string(seated.message()), /*temporary=*/true);
   if (!seated.ok()) {
     TUTTI_LOG_WARNING("membership: refused {} from {}: {}", Describe(hello->from), caller.address,
                       std::string(seated.message()));
@@ -107,16 +112,16 @@ void MembershipServer::OnHello(Caller& caller, CallerId id, const std::string& p
         if (holder.rank == hello->from.rank && !holder.closing) holder.connection->Send(Encode(notice));
       }
     }
-    return Refuse(caller, std::string(seated.message()));
+    return Refuse(caller, std::string(seated.message()), /*temporary=*/false);
   }
   caller.rank = hello->from.rank;
   caller.connection->set_limits({.frame_bytes = kMembershipMessageBytesMax});
   caller.connection->Send(EncodeMembershipHello(options_.self));
 }
 
-void MembershipServer::Refuse(Caller& caller, std::string why) {
+void MembershipServer::Refuse(Caller& caller, std::string why, bool temporary) {
   caller.closing = true;
-  caller.connection->Send(EncodeMembershipHello(options_.self, std::move(why)));
+  caller.connection->Send(EncodeMembershipHello(options_.self, std::move(why), temporary));
   caller.connection->CloseGracefully(kClosingGrace);
 }
 
@@ -128,6 +133,7 @@ void MembershipServer::OnMessage(Caller& caller, const Message& message) {
     OnJoiningMessage(caller, message);
   }
   if (message.type == Type::kLeave) {
+    roster_.Leave(caller.rank);
     caller.closing = true;
     caller.connection->CloseGracefully(kClosingGrace);
   }

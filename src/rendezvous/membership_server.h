@@ -58,7 +58,7 @@ class MembershipServer {
   void OnJoiningMessage(Caller& caller, const MembershipMessage& message);
   void OnClosed(CallerId id, const absl::Status& why);
   void LoseRank(int rank, absl::string_view why);
-  void Refuse(Caller& caller, std::string why);
+  void Refuse(Caller& caller, std::string why, bool temporary);
   void Welcome();
   void Tick();
   void DropSlowStrangers(absl::Time now);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "src/rendezvous/come_again.h"
 #include "src/rendezvous/verdict_text.h"
 
 namespace tutti {
@@ -24,6 +25,10 @@ absl::Status Roster::Seat(const Identity& caller, absl::string_view address) {
       return absl::OkStatus();
     }
     const Identity& holder = seat->member.identity;
+    if (seat->left) {
+      return ComeAgain(
+          absl::StrCat(Describe(holder), " has left this group, but ", Describe(server_), " has not ended it yet"));
+    }
     status = absl::AlreadyExistsError(absl::StrCat("rank ", caller.rank, " is already taken by ", holder.hostname,
                                                    ", pid ", holder.pid, "; give every process a rank of its own"));
   }

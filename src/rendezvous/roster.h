@@ -20,11 +20,14 @@ class Roster {
   explicit Roster(const Identity& server) : server_(server), seats_(static_cast<size_t>(server.world_size)) {}
 
   // Gives the caller its seat. kFailedPrecondition if it is of another job, kAlreadyExists if the seat is taken; the
-  // caller is remembered then, for Missing. `address`: where it calls from.
+  // caller is remembered then, for Missing. A temporary refusal (come_again.h) if who had the seat has left.
+  // `address`: where it calls from.
   absl::Status Seat(const Identity& caller, absl::string_view address);
 
   // The rank, which has a seat, is ready; it waits until `deadline`.
   void Join(int rank, std::string data_address, absl::Time deadline);
+  // The rank has left the group, for which the others are about to do the same.
+  void Leave(int rank) { seats_[static_cast<size_t>(rank)]->left = true; }
   bool complete() const { return joined_ == seats_.size(); }
   // The earliest of those who wait: without it the others cannot go on either.
   absl::Time deadline() const { return deadline_; }
@@ -39,6 +42,7 @@ class Roster {
   struct Seated {
     Member member;
     bool joined = false;
+    bool left = false;
   };
 
   const Identity server_;

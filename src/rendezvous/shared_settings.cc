@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "src/base/status_macros.h"
+#include "src/rendezvous/come_again.h"
 #include "src/rendezvous/parse.h"
 
 namespace tutti {
@@ -70,9 +71,10 @@ absl::StatusOr<std::vector<std::string>> ShareSettings(Store& store, Settings& s
   }
   const absl::StatusOr<std::string> published = store.Get(kKey, deadline);
   if (!published.ok()) {
-    return absl::Status(published.status().code(),
-                        absl::StrCat("rank 0 has not told its settings to job \"", settings.job_id,
-                                     "\": is it started? ", published.status().message()));
+    const std::string message = absl::StrCat("rank 0 has not told its settings to job \"", settings.job_id,
+                                             "\": is it started? ", published.status().message());
+    if (absl::IsUnavailable(published.status())) return ComeAgain(message);
+    return absl::Status(published.status().code(), message);
   }
   TUTTI_ASSIGN_OR_RETURN(const Shared shared, Decode(*published));
   Adopt(settings, kSelectionSetting, "TUTTI_SELECTION", settings.selection, shared.selection, overruled);

@@ -18,7 +18,8 @@ inline constexpr const char* kSelectionSetting = "selection";
 inline constexpr const char* kSocketsSetting = "sockets per peer";
 
 // Rank 0 puts them into the store; the others wait for that, and replace their own. Returns one line for each setting
-// that this rank had set to something else: the variable, this rank and its value, rank 0's value.
+// that this rank had set to something else: the variable, this rank and its value, rank 0's value. A temporary refusal
+// (come_again.h) if the store has ended.
 absl::StatusOr<std::vector<std::string>> ShareSettings(Store& store, Settings& settings, absl::Time deadline);
 
 }  // namespace tutti

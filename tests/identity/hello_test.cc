@@ -42,6 +42,7 @@ Hello SomeHello() {
 void ExpectEqual(const Hello& a, const Hello& b) {
   EXPECT_EQ(a.purpose, b.purpose);
   EXPECT_EQ(a.refusal, b.refusal);
+  EXPECT_EQ(a.temporary, b.temporary);
   EXPECT_EQ(a.channel, b.channel);
   EXPECT_EQ(a.signature, b.signature);
   EXPECT_EQ(a.from.protocol, b.from.protocol);
@@ -75,6 +76,7 @@ absl::Status DecodeChanged(const std::string& piece, const std::string& replacem
 TEST(HelloTest, DecodesWhatItEncodes) {
   ExpectDecodes(SomeHello());
   Hello hello = SomeHello();
+  hello.temporary = true;
   hello.refusal = "rank 2 is taken\nby \"another\" one \xC3\xA4";
   hello.signature = std::string(64, 'f');
   hello.from.generation = std::numeric_limits<uint64_t>::max();

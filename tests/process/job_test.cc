@@ -31,6 +31,13 @@ TEST_F(Job, RanksMeetAndReduce) {
   }
 }
 
+TEST_F(Job, GroupsFollowEachOtherAtOneAddress) {
+  const Launcher::End end = Run(4, "come-and-go");
+  EXPECT_EQ(end.exit_status, 0) << end.err;
+  EXPECT_THAT(RankLines(end.out), AllOf(SizeIs(4), Each(Field(&RankLine::code, "OK"))));
+  EXPECT_THAT(end.err, Not(HasSubstr("warning")));
+}
+
 TEST_F(Job, AllRanksUseTheSettingsOfRankZero) {
   Launcher launcher({"-n", "3", "sh", "-c",
                      "[ $RANK = 1 ] && chosen=gather || chosen=direct; "

@@ -92,6 +92,21 @@ Outcome Absent(ProcessGroup& group) {
   });
 }
 
+// Each rank goes on to the next group as soon as it has left the last one.
+Outcome ComeAndGo(std::unique_ptr<ProcessGroup>& group) {
+  return Timed([&] {
+    for (int i = 0; i < 20; ++i) {
+      absl::Status status = CheckSum(*group, 10);
+      if (!status.ok()) return status;
+      group.reset();
+      absl::StatusOr<std::unique_ptr<ProcessGroup>> next = ProcessGroup::Create();
+      if (!next.ok()) return next.status();
+      group = *std::move(next);
+    }
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace
 
 Outcome Timed(const std::function<absl::Status()>& operation) {
@@ -112,7 +127,8 @@ Scenarios WholeGroupScenarios() {
   Scenarios scenarios = {
       {"sum", [](auto& group) { return Sum(*group); }},         {"killed", [](auto& group) { return Killed(*group); }},
       {"stopped", [](auto& group) { return Stopped(*group); }}, {"abort", [](auto& group) { return Abort(*group); }},
-      {"leave", [](auto& group) { return Leave(*group); }},     {"absent", [](auto& group) { return Absent(*group); }},
+      {"leave", [](auto& group) { return Leave(*group); }},     {"come-and-go", ComeAndGo},
+      {"absent", [](auto& group) { return Absent(*group); }},
   };
   for (const char* kind : {"count", "type", "op", "root", "order", "divisor"}) {
     scenarios[kind] = [kind](auto& group) -> Outcome {

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "src/base/frame_connection.h"
 #include "src/base/frame_parser.h"
+#include "src/rendezvous/come_again.h"
 #include "src/rendezvous/membership_client.h"
 #include "src/rendezvous/membership_server.h"
 #include "src/store/stores.h"
@@ -261,12 +262,32 @@ TEST_F(MembershipTest, RefusesARankTakenTwiceAndGoesOnWithTheOthers) {
 
 TEST_F(MembershipTest, RefusesWhoComesLate) {
   const std::vector<Rank*> ranks = JoinAll(2);
-  EXPECT_THAT(Text(Mortal(LoopOf(0), Connect(), OptionsOf(FakeIdentity(1, 2))).Joined()),
-              HasSubstr("rank 1 is already taken by host-1, pid 101"));
+  const absl::Status taken = Mortal(LoopOf(0), Connect(), OptionsOf(FakeIdentity(1, 2))).Joined();
+  EXPECT_THAT(Text(taken), HasSubstr("rank 1 is already taken by host-1, pid 101"));
+  EXPECT_FALSE(IsComeAgain(taken));
   ranks[1]->get().ReportAbort(absl::InternalError("enough"));
   EXPECT_TRUE(absl::IsAborted(ranks[0]->Verdict()));
-  EXPECT_THAT(Text(Mortal(LoopOf(0), Connect(), OptionsOf(FakeIdentity(1, 2))).Joined()),
-              AllOf(HasSubstr("has failed already"), HasSubstr("enough")));
+  const absl::Status failed = Mortal(LoopOf(0), Connect(), OptionsOf(FakeIdentity(1, 2))).Joined();
+  EXPECT_THAT(Text(failed), AllOf(HasSubstr("has failed already"), HasSubstr("enough")));
+  EXPECT_TRUE(IsComeAgain(failed));
+}
+
+TEST_F(MembershipTest, TellsARankThatHasLeftToComeAgain) {
+  const std::vector<Rank*> ranks = JoinAll(3);
+  ranks[1]->membership = absl::UnknownError("left");
+  const absl::Status refused = Mortal(LoopOf(0), Connect(), OptionsOf(FakeIdentity(1, 3))).Joined();
+  EXPECT_TRUE(IsComeAgain(refused)) << refused;
+  EXPECT_THAT(Text(refused), AllOf(HasSubstr("rank 1 (host-1, pid 101) has left this group"), HasSubstr("rank 0")));
+  const absl::Status twin = Mortal(LoopOf(0), Connect(), OptionsOf(FakeIdentity(2, 3))).Joined();
+  EXPECT_FALSE(IsComeAgain(twin)) << twin;
+  EXPECT_THAT(Text(twin), HasSubstr("rank 2 is already taken"));
+}
+
+TEST_F(MembershipTest, LeavesWordInTheStoreWhenItHasEnded) {
+  const std::vector<Rank*> ranks = JoinAll(2);
+  for (const size_t rank : {1u, 0u}) ranks[rank]->membership = absl::UnknownError("left");
+  const absl::Status status = Join({FakeIdentity(1, 2)})[0]->membership.status();
+  EXPECT_TRUE(IsComeAgain(status)) << status;
 }
 
 TEST_F(MembershipTest, RefusesAnotherWorldSizeAndNamesItToThoseWhoWait) {
