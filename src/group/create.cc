@@ -11,6 +11,7 @@
 #include "src/base/event_loop.h"
 #include "src/base/log.h"
 #include "src/base/status_macros.h"
+#include "src/engine/selection.h"
 #include "src/group/job_group.h"
 #include "src/rendezvous/come_again.h"
 #include "src/rendezvous/environment.h"
@@ -31,20 +32,32 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> MeetAndJoin(std::shared_ptr<EventL
   TUTTI_ASSIGN_OR_RETURN(const std::vector<std::string> overruled, ShareSettings(*point.store, settings, deadline));
   for (const std::string& difference : overruled) TUTTI_LOG_WARNING("settings: {}", difference);
 
+  TUTTI_ASSIGN_OR_RETURN(SelectionTable selection, ParseSelectionTable(settings.selection));
   JobGroupPlan plan;
   plan.choices = settings.origins;
   for (std::string& choice : point.choices) plan.choices.push_back(std::move(choice));
-  plan.process = std::make_shared<const JobProcess>(JobProcess{std::move(loop), std::move(settings), point.address});
+  plan.process = std::make_shared<const JobProcess>(
+      JobProcess{std::move(loop), std::move(settings), point.address, std::move(selection)});
   plan.self = point.self;
   plan.place.store = std::move(point.store);
   plan.deadline = deadline;
   return JoinGroup(std::move(plan));
 }
 
+// This rank's own rules, whatever rank 0's are: what is wrong here is to be known here, and before any socket is
+// opened.
+absl::Status CheckSelection(const ProcessGroupOptions& options, const Settings& settings) {
+  const absl::Status status = ParseSelectionTable(settings.selection).status();
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(options.selection.empty() ? "TUTTI_SELECTION" : "option selection",
+                                                  ": ", status.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(const ProcessGroupOptions& options) {
   TUTTI_ASSIGN_OR_RETURN(const Settings settings, ResolveSettings(options, Environment::OfProcess()));
+  TUTTI_RETURN_IF_ERROR(CheckSelection(options, settings));
   SetLogLevel(settings.log_level);
   const absl::Time deadline = absl::Now() + settings.timeout;
   TUTTI_ASSIGN_OR_RETURN(const std::shared_ptr<EventLoop> loop, EventLoop::Start("tutti-control"));

@@ -116,11 +116,13 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(JobGroupPlan plan) {
   tcp.rank = plan.self.rank;
   tcp.listener = std::move(plan.listener);
   tcp.congestion = settings.tcp_congestion;
+  tcp.sockets_per_peer = settings.sockets_per_peer;
   tcp.connect_timeout = settings.timeout;
   TUTTI_ASSIGN_OR_RETURN(parts.endpoint, MakeTcpEndpoint(std::move(tcp)));
 
   const int ranks_on_host = std::max(plan.ranks_on_host, RanksOnHost(membership->members(), plan.self.host_id));
   parts.engine = EngineOptionsFor(ranks_on_host);
+  parts.engine.selection = plan.process->selection;
   parts.timeout = settings.timeout;
   plan.choices.push_back(absl::StrCat("data address = ", data_address.ToString()));
   parts.control = std::make_unique<JobControl>(plan, std::move(membership), parts.relay, ranks_on_host);

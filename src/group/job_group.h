@@ -12,6 +12,7 @@
 #include "src/base/event_loop.h"
 #include "src/base/fd.h"
 #include "src/base/socket.h"
+#include "src/engine/selection.h"
 #include "src/identity/hello.h"
 #include "src/rendezvous/environment.h"
 #include "src/store/store.h"
@@ -24,6 +25,7 @@ struct JobProcess {
   std::shared_ptr<EventLoop> loop;
   Settings settings;      // where all ranks must agree, rank 0's
   SocketAddress address;  // of this host, for listeners; port 0
+  SelectionTable selection;
 };
 
 // Where the membership of a new group meets: in the store, or at an address that its ranks know.

@@ -49,6 +49,15 @@ TEST_F(Job, AllRanksUseTheSettingsOfRankZero) {
                                  "rank 0, which is used"));
 }
 
+TEST_F(Job, AWrongSelectionIsRefusedByNameBeforeAnySocketIsOpened) {
+  const std::vector<RankLine> lines =
+      RankLines(Run(2, "sum", {"TUTTI_SELECTION=barrier = bruck; all-reduce = magic"}).out);
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_THAT(lines,
+              Each(AllOf(Field(&RankLine::code, "INVALID_ARGUMENT"), Field(&RankLine::message, HasSubstr("magic")),
+                         Field(&RankLine::message, HasSubstr("TUTTI_SELECTION")))));
+}
+
 TEST_F(Job, AKilledRankIsNamedByAllOthersWithinTwoSeconds) {
   const Launcher::End end = Run(4, "killed");
   EXPECT_EQ(end.exit_status, 128 + 9) << end.err;
