@@ -25,12 +25,11 @@ std::vector<SelectionRule> DefaultRules() {
   constexpr int kDirectSize = 64;
   return {
       // At n = 2 an exchange of whole operands moves no more bytes than any other algorithm.
-      {Collective::kAllReduce, 2, 128 << 10, Algorithm::kExchange, 0, "small: one step"},
-      {Collective::kAllReduce, 4, 4 << 10, Algorithm::kExchange, 0, "small: one step"},
-      {Collective::kAllReduce, 8, 2 << 10, Algorithm::kExchange, 0, "small: one step"},
-      {Collective::kAllReduce, 16, 1 << 10, Algorithm::kGather, 0, "small: fewest steps"},
-      {Collective::kAllReduce, kDirectSize, 256, Algorithm::kGather, 0, "small: fewest steps"},
-      {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, two steps"},
+      {Collective::kAllReduce, 2, 1 << 20, Algorithm::kExchange, 512 << 10, "two ranks: one step"},
+      {Collective::kAllReduce, 2, kAnyBytes, Algorithm::kDirect, 512 << 10, "two ranks, large: less to reduce"},
+      {Collective::kAllReduce, kDirectSize, 8 << 10, Algorithm::kDoubling, 0, "small: fewest messages"},
+      {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kHalving, 0, "fewest bytes, few messages", true},
+      {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, inputs travel unwidened"},
       {Collective::kAllReduce, kAnySize, 4 << 10, Algorithm::kQuadrupling, 0, "many ranks, small: few steps"},
       {Collective::kAllReduce, kAnySize, 64 << 10, Algorithm::kDoubling, 0, "many ranks: few steps and connections"},
       {Collective::kAllReduce, kAnySize, kAnyBytes, Algorithm::kHalving, 0, "many ranks, large: fewest bytes"},
@@ -90,10 +89,12 @@ bool IsAvailable(const SelectionRule& rule, int size, bool uneven) {
   return IsOffered(rule.collective, rule.algorithm, size);
 }
 
-const SelectionRule* Find(const SelectionTable& table, Collective collective, int size, uint64_t bytes, bool uneven) {
+// `widens`: partial results would travel in another type than the element's.
+const SelectionRule* Find(const SelectionTable& table, Collective collective, int size, uint64_t bytes, bool uneven,
+                          bool widens) {
   for (const SelectionRule& rule : table.rules()) {
     if (rule.collective == collective && size <= rule.ranks_max && bytes <= rule.bytes_max &&
-        IsAvailable(rule, size, uneven)) {
+        !(rule.if_narrow && widens) && IsAvailable(rule, size, uneven)) {
       return &rule;
     }
   }
@@ -141,12 +142,13 @@ void SelectionTable::Prefer(std::vector<SelectionRule> rules) {
 
 Selection Select(const SelectionQuery& query, const SelectionTable& table) {
   const uint64_t bytes = query.uneven ? 0 : query.count * ByteSize(query.type);
-  const SelectionRule* rule = Find(table, query.collective, query.size, bytes, query.uneven);
+  const bool widens = AccumulatorType(query.type, query.op) != query.type;
+  const SelectionRule* rule = Find(table, query.collective, query.size, bytes, query.uneven, widens);
   if (rule == nullptr) return {.algorithm = Algorithm::kDirect, .segment_count = 1, .reason = "nothing fits"};
   const uint64_t segment_count = std::max<uint64_t>(1, SegmentBytes(*rule, query.size) / ByteSize(query.type));
   const uint64_t largest = std::min(query.uneven ? segment_count : query.count, segment_count);
   return {.algorithm = rule->algorithm,
-          .wide = MayBeWide(query.collective, rule->algorithm) && AccumulatorType(query.type, query.op) != query.type,
+          .wide = MayBeWide(query.collective, rule->algorithm) && widens,
           .segment_count = segment_count,
           .message_bytes = largest * ByteSize(query.type) / (IsSliced(*rule) ? static_cast<uint64_t>(query.size) : 1),
           .reason = rule->reason};
@@ -159,7 +161,7 @@ std::string DescribeSelection(const SelectionTable& table, int size) {
     const auto collective = static_cast<Collective>(code);
     uint64_t bytes = 0;
     previous = nullptr;
-    while (const SelectionRule* rule = Find(table, collective, size, bytes, /*uneven=*/false)) {
+    while (const SelectionRule* rule = Find(table, collective, size, bytes, /*uneven=*/false, /*widens=*/false)) {
       absl::StrAppend(&text, previous == nullptr ? (text.empty() ? "" : "\n") : "; ",
                       previous == nullptr ? absl::StrCat(Name(collective), " = ") : "", Name(rule->algorithm));
       previous = rule;

@@ -26,6 +26,7 @@ struct SelectionRule {
   Algorithm algorithm = Algorithm::kDirect;
   uint64_t chunk_bytes = 0;  // of one message of a large operation; 0: the default
   std::string reason;
+  bool if_narrow = false;  // only where partial results travel in the element type (Schedule::wide)
 };
 
 // The first rule that fits decides. Immutable, but for Prefer.

@@ -75,6 +75,7 @@ int RanksOnHost(const std::vector<Member>& members, const std::string& host_id) 
 EngineOptions EngineOptionsFor(int ranks_on_host) {
   EngineOptions options;
   options.yield = ranks_on_host > UsableCpus();
+  if (options.yield) options.spin = absl::Microseconds(30);  // a few turns of everybody
   return options;
 }
 

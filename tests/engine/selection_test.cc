@@ -53,6 +53,13 @@ TEST(Selection, PartialSumsOfNarrowTypesTravelWide) {
   EXPECT_FALSE(AllReduce(4, 100, DataType::kInt8, halving).wide);
 }
 
+TEST(Selection, LargeNarrowTypesTakeAnAlgorithmThatDoesNotWidenThem) {
+  const SelectionTable table;
+  EXPECT_EQ(AllReduce(4, 1 << 20, DataType::kBFloat16, table).algorithm, Algorithm::kDirect);
+  EXPECT_EQ(AllReduce(4, 1 << 20, DataType::kInt8, table, ReduceOp::kAverage).algorithm, Algorithm::kDirect);
+  EXPECT_EQ(AllReduce(4, 1 << 20, DataType::kInt8, table).algorithm, Algorithm::kHalving);
+}
+
 TEST(Selection, UnevenBlocksTakeNoAlgorithmWithSomebodyInBetween) {
   for (const Collective collective :
        {Collective::kGather, Collective::kScatter, Collective::kAllToAll, Collective::kReduceScatter}) {
@@ -70,7 +77,7 @@ TEST(Selection, TheFirstRuleThatFitsDecides) {
   EXPECT_EQ(AllReduce(5, 1, DataType::kFloat32, table).algorithm, Algorithm::kRing);
   EXPECT_EQ(AllReduce(5, 1, DataType::kFloat32, table).segment_count, 5u * (64 << 10) / 4);
   EXPECT_EQ(AllReduce(5, 1, DataType::kFloat32, table).reason, "TUTTI_SELECTION");
-  EXPECT_EQ(AllReduce(4, 1 << 20, DataType::kFloat32, table).algorithm, Algorithm::kDirect);
+  EXPECT_EQ(AllReduce(4, 1 << 20, DataType::kFloat32, table).algorithm, Algorithm::kHalving);
 }
 
 TEST(Selection, ARuleForTooManyRanksIsPassedOver) {
@@ -98,7 +105,7 @@ TEST(Selection, NonsenseIsRefusedByName) {
 TEST(Selection, DescribesEverySwitchPoint) {
   const std::string text = DescribeSelection(Table("all-reduce bytes<=100 = ring"), 2);
   EXPECT_THAT(text, HasSubstr("all-reduce = ring up to 100 bytes in segments"));
-  EXPECT_THAT(text, HasSubstr("(TUTTI_SELECTION); exchange up to 131072 bytes"));
+  EXPECT_THAT(text, HasSubstr("(TUTTI_SELECTION); exchange up to 1048576 bytes"));
   EXPECT_THAT(text, HasSubstr("\nreduce-scatter = direct in segments"));
 }
 
