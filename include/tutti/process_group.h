@@ -39,15 +39,15 @@ struct ProcessGroupOptions {
   absl::Duration timeout = absl::ZeroDuration();
 
   // Ranks of another job are refused. Empty: TUTTI_JOB_ID, or the launcher's, or "default".
-  std::string job_id;
+  std::string job_id = "";
   // Interface names, prefixes, ^exclusions or CIDR blocks, separated by commas. Empty: TUTTI_SOCKET_IFNAME and its
   // aliases, or else the interface that routes to the master.
-  std::string socket_interface;
+  std::string socket_interface = "";
   // "first-last": every listener of this process takes its port from here. Empty: TUTTI_PORT_RANGE, or any port.
-  std::string port_range;
+  std::string port_range = "";
   // Rules for the choice of algorithms, before the built-in ones (docs/ENVIRONMENT.md). Rank 0's are used by all ranks.
   // Empty: TUTTI_SELECTION.
-  std::string selection;
+  std::string selection = "";
 };
 
 struct CollectiveOptions {
