@@ -230,7 +230,7 @@ void Core::Copy(const Run& run, const Step& step) {
   } else if (step.final && operation.kernels.reduce != nullptr) {
     const void* one = from.data;
     operation.kernels.reduce(to.data, &one, 1, to.count, divisor);
-  } else if (to.data != from.data) {
+  } else if (to.data != from.data && to.bytes > 0) {
     std::memcpy(to.data, from.data, to.bytes);
   }
 }
