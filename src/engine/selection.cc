@@ -70,15 +70,6 @@ std::vector<SelectionRule> DefaultRules() {
   };
 }
 
-bool IsOffered(Collective collective, Algorithm algorithm, int size) {
-  const auto algorithms = AlgorithmsOf(collective);
-  if (std::find(algorithms.begin(), algorithms.end(), algorithm) == algorithms.end()) return false;
-  const bool rooted = collective == Collective::kGather || collective == Collective::kScatter;
-  const bool all_to_all = algorithm == Algorithm::kExchange || algorithm == Algorithm::kGather ||
-                          (algorithm == Algorithm::kDirect && !rooted);
-  return size <= kDirectSizeMax || !all_to_all;
-}
-
 // Whether every rank on the way knows how much it moves.
 bool TakesUnevenBlocks(Collective collective, Algorithm algorithm) {
   return algorithm == Algorithm::kDirect || collective == Collective::kAllGather;
@@ -156,15 +147,12 @@ Selection Select(const SelectionQuery& query, const SelectionTable& table) {
 
 std::string DescribeSelection(const SelectionTable& table, int size) {
   std::string text;
-  const SelectionRule* previous = nullptr;
   for (int code = 0; code <= static_cast<int>(Collective::kAllToAll); ++code) {
     const auto collective = static_cast<Collective>(code);
+    absl::StrAppend(&text, text.empty() ? "" : "\n", Name(collective), " = ");
     uint64_t bytes = 0;
-    previous = nullptr;
     while (const SelectionRule* rule = Find(table, collective, size, bytes, /*uneven=*/false, /*widens=*/false)) {
-      absl::StrAppend(&text, previous == nullptr ? (text.empty() ? "" : "\n") : "; ",
-                      previous == nullptr ? absl::StrCat(Name(collective), " = ") : "", Name(rule->algorithm));
-      previous = rule;
+      absl::StrAppend(&text, bytes == 0 ? "" : "; ", Name(rule->algorithm));
       // Up to where this rule, or a smaller one before it, decides.
       uint64_t last = rule->bytes_max;
       for (const SelectionRule& other : table.rules()) {

@@ -108,6 +108,10 @@ absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key) {
   return build(key);
 }
 
+bool IsOffered(Collective collective, Algorithm algorithm, int size) {
+  return BuildOf(collective, algorithm) != nullptr && (size <= kDirectSizeMax || !TakesFewRanks(collective, algorithm));
+}
+
 absl::Span<const Algorithm> AlgorithmsOf(Collective collective) {
   // One after another, as in kEntries.
   static constexpr auto kAlgorithms = [] {

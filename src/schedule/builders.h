@@ -36,6 +36,9 @@ constexpr bool MayBeWide(Collective collective, Algorithm algorithm) {
 // out of range.
 absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key);
 
+// Whether BuildSchedule has the collective by this algorithm for so many ranks.
+bool IsOffered(Collective collective, Algorithm algorithm, int size);
+
 // The algorithms that carry out a collective; at some sizes perhaps not all.
 absl::Span<const Algorithm> AlgorithmsOf(Collective collective);
 
