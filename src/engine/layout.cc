@@ -1,5 +1,6 @@
 #include "src/engine/layout.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace tutti {
@@ -29,7 +30,7 @@ void Layout::Bind(const Schedule& schedule, const Operands& operands, uint64_t s
   segment_count_ = segment_count;
   element_bytes_ = element_bytes;
   plane_element_bytes_ = plane_element_bytes;
-  slice_alignment_ = kCacheLine / element_bytes;
+  slice_alignment_ = kSliceAlignmentBytes / element_bytes;
   uneven_ = !operands.input_counts.empty() || !operands.output_counts.empty();
   blocked_ = InputIsWhole(schedule.collective) || OutputIsWhole(schedule.collective);
   auto* input = static_cast<std::byte*>(const_cast<void*>(operands.input));
@@ -49,7 +50,7 @@ void Layout::Bind(const Schedule& schedule, const Operands& operands, uint64_t s
     plane_offsets_.push_back(scratch_bytes_);
     const uint64_t elements =
         blocked_ ? plane.count * plane_stride_
-                 : SliceStart(plane.first + plane.count, plane_stride_) - SliceStart(plane.first, plane_stride_);
+                 : StartOf(plane.first + plane.count, plane_stride_) - StartOf(plane.first, plane_stride_);
     scratch_bytes_ += RoundUp(elements * plane_element_bytes);
   }
 }
@@ -94,10 +95,10 @@ uint64_t Layout::BlockCount(const Operand& operand, uint64_t segment) const {
 Layout::Range Layout::LocatePart(const Operand& operand, uint64_t segment, std::byte* scratch) const {
   const uint64_t begin = segment * segment_count_;
   const uint64_t elements = std::min(segment_count_, input_.count - begin);
-  const uint64_t first = SliceStart(operand.first, elements);
-  const uint64_t length = SliceStart(operand.first + operand.count, elements) - first;
+  const uint64_t first = StartOf(operand.first, elements);
+  const uint64_t length = StartOf(operand.first + operand.count, elements) - first;
   if (operand.space >= kPlane) {
-    const uint64_t offset = first - SliceStart(schedule_->planes[operand.space - kPlane].first, elements);
+    const uint64_t offset = first - StartOf(schedule_->planes[operand.space - kPlane].first, elements);
     return {scratch + plane_offsets_[operand.space - kPlane] + offset * plane_element_bytes_, length,
             length * plane_element_bytes_};
   }

@@ -3,7 +3,6 @@
 #ifndef TUTTI_SRC_ENGINE_LAYOUT_H_
 #define TUTTI_SRC_ENGINE_LAYOUT_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -74,11 +73,8 @@ class Layout {
   Range LocatePart(const Operand& operand, uint64_t segment, std::byte* scratch) const;
   Range LocateBlock(const Operand& operand, uint64_t segment, std::byte* scratch) const;
 
-  // Slices begin at cache lines, so the last ones may be shorter or empty.
-  uint64_t SliceStart(uint64_t slice, uint64_t elements) const {
-    const uint64_t even = (elements + schedule_->slices - 1) / schedule_->slices;
-    const uint64_t step = (even + slice_alignment_ - 1) / slice_alignment_ * slice_alignment_;
-    return std::min(elements, slice * step);
+  uint64_t StartOf(uint64_t slice, uint64_t elements) const {
+    return SliceStart(slice, schedule_->slices, elements, slice_alignment_);
   }
 
   const Schedule* schedule_ = nullptr;

@@ -11,6 +11,8 @@
 #ifndef TUTTI_SRC_SCHEDULE_SCHEDULE_H_
 #define TUTTI_SRC_SCHEDULE_SCHEDULE_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -148,6 +150,14 @@ struct Schedule {
     return absl::MakeConstSpan(successors).subspan(step.first_successor, step.successor_count);
   }
 };
+
+// Where a slice of a partitioned operand begins, or ends as the next one: after so many of its elements. Slices are as
+// equal as can be if each begins at a multiple of `alignment` elements, so the last ones may be shorter or empty.
+inline constexpr size_t kSliceAlignmentBytes = 64;  // a cache line
+constexpr uint64_t SliceStart(uint64_t slice, uint64_t slices, uint64_t elements, uint64_t alignment) {
+  const uint64_t even = (elements + slices - 1) / slices;
+  return std::min(elements, slice * ((even + alignment - 1) / alignment * alignment));
+}
 
 // The slices of a space for which this rank has memory; none if the operand does not exist here. The space exists.
 Plane SlicesHeld(const Schedule& schedule, Space space);

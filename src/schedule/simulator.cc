@@ -22,8 +22,6 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kSliceAlignment = 64;  // bytes: the engine's slices begin at cache lines
-
 struct Node {
   uint32_t link = 0;             // message: the peer's node; else: how many sources
   uint32_t first_successor = 0;  // in successors_; the next node's ends them
@@ -304,14 +302,13 @@ class Simulator {
     const uint64_t elements =
         std::min(operation_.segment_count, operation_.count - task.segment * operation_.segment_count);
     const uint64_t part =
-        blocked_ ? elements : SliceStart(node.first + node.count, elements) - SliceStart(node.first, elements);
+        blocked_ ? elements : StartOf(node.first + node.count, elements) - StartOf(node.first, elements);
     return part * (node.accumulators ? operation_.accumulator_bytes : operation_.element_bytes);
   }
 
-  uint64_t SliceStart(uint64_t slice, uint64_t elements) const {
-    const uint64_t alignment = std::max<uint64_t>(1, kSliceAlignment / operation_.element_bytes);
-    const uint64_t even = (elements + slices_ - 1) / slices_;
-    return std::min(elements, slice * ((even + alignment - 1) / alignment * alignment));
+  uint64_t StartOf(uint64_t slice, uint64_t elements) const {
+    const uint64_t alignment = std::max<uint64_t>(1, kSliceAlignmentBytes / operation_.element_bytes);
+    return SliceStart(slice, slices_, elements, alignment);
   }
 
   const SimulatedOperation operation_;
