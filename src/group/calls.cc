@@ -24,6 +24,12 @@ Work CollectiveCalls::IssueChecked(const OperationRequest& request, absl::Status
                              absl::StrCat(Name(request.collective), " on rank ", rank(), ": ", arguments.message())));
 }
 
+Work CollectiveCalls::IssueReduction(const OperationRequest& request, const ReduceOptions& options,
+                                     absl::Status arguments) {
+  if (arguments.ok()) arguments = CheckReduction(request.type, options.op, options.divisor);
+  return IssueChecked(request, std::move(arguments));
+}
+
 OperationRequest CollectiveCalls::ReductionRequest(Collective collective, const ConstTensor& input,
                                                    const Tensor& output, const ReduceOptions& options) const {
   return {.collective = collective,
@@ -51,8 +57,8 @@ Work CollectiveCalls::AllReduce(Tensor data, const ReduceOptions& options) { ret
 
 Work CollectiveCalls::AllReduce(ConstTensor input, Tensor output, const ReduceOptions& options) {
   absl::Status arguments = CheckBlocks("input", input, "output", output, 1, 0);
-  if (arguments.ok()) arguments = CheckReduction(input.type(), options.op, options.divisor);
-  return IssueChecked(ReductionRequest(Collective::kAllReduce, input, output, options), std::move(arguments));
+  return IssueReduction(ReductionRequest(Collective::kAllReduce, input, output, options), options,
+                        std::move(arguments));
 }
 
 Work CollectiveCalls::Reduce(ConstTensor input, Tensor output, int root, const ReduceOptions& options) {
@@ -62,16 +68,14 @@ Work CollectiveCalls::Reduce(ConstTensor input, Tensor output, int root, const R
   if (arguments.ok()) {
     arguments = root == rank() ? CheckBlocks("input", input, "output", output, 1, 0) : CheckTensor("input", input);
   }
-  if (arguments.ok()) arguments = CheckReduction(input.type(), options.op, options.divisor);
-  return IssueChecked(request, std::move(arguments));
+  return IssueReduction(request, options, std::move(arguments));
 }
 
 Work CollectiveCalls::ReduceScatter(ConstTensor input, Tensor output, const ReduceOptions& options) {
   OperationRequest request = ReductionRequest(Collective::kReduceScatter, input, output, options);
   request.count = output.count();
   absl::Status arguments = CheckBlocks("output", output, "input", input, size(), rank());
-  if (arguments.ok()) arguments = CheckReduction(input.type(), options.op, options.divisor);
-  return IssueChecked(request, std::move(arguments));
+  return IssueReduction(request, options, std::move(arguments));
 }
 
 Work CollectiveCalls::ReduceScatterV(ConstTensor input, Tensor output, absl::Span<const size_t> counts,
@@ -82,8 +86,7 @@ Work CollectiveCalls::ReduceScatterV(ConstTensor input, Tensor output, absl::Spa
   request.output_counts = {&own, 1};
   absl::Status arguments = CheckUnevenBlocks("output", output, "input", input, counts, size(), rank());
   if (arguments.ok()) arguments = CheckDirectSize(size());
-  if (arguments.ok()) arguments = CheckReduction(input.type(), options.op, options.divisor);
-  return IssueChecked(request, std::move(arguments));
+  return IssueReduction(request, options, std::move(arguments));
 }
 
 Work CollectiveCalls::AllGather(ConstTensor input, Tensor output, const CollectiveOptions& options) {
@@ -111,17 +114,24 @@ Work CollectiveCalls::Broadcast(Tensor data, int root, const CollectiveOptions& 
   return IssueChecked(request, std::move(arguments));
 }
 
-Work CollectiveCalls::Rooted(Collective collective, const ConstTensor& block, absl::string_view block_role,
-                             const ConstTensor& whole, absl::string_view whole_role,
-                             const absl::Span<const size_t>* counts, int root, OperationRequest request) {
+Work CollectiveCalls::RootedMove(Collective collective, const ConstTensor& input, const Tensor& output,
+                                 const absl::Span<const size_t>* counts, int root, const CollectiveOptions& options) {
+  const bool gather = collective == Collective::kGather;
   const bool is_root = root == rank();
-  const size_t own = block.count();
-  request.collective = collective;
+  const ConstTensor block = gather ? input : ConstTensor(output);
+  const ConstTensor whole = gather ? ConstTensor(output) : input;
+  const char* const block_role = gather ? "input" : "output";
+  const char* const whole_role = gather ? "output" : "input";
+  OperationRequest request = MoveRequest(collective, block, options);
+  request.input = input.data();
+  request.output = output.data();
   request.root = root;
+  const size_t own = block.count();
   if (counts != nullptr) {
+    const absl::Span<const size_t> mine(&own, 1);
     const absl::Span<const size_t> all = is_root ? *counts : absl::Span<const size_t>();
-    request.input_counts = collective == Collective::kGather ? absl::Span<const size_t>(&own, 1) : all;
-    request.output_counts = collective == Collective::kGather ? all : absl::Span<const size_t>(&own, 1);
+    request.input_counts = gather ? mine : all;
+    request.output_counts = gather ? all : mine;
   }
   absl::Status arguments = CheckRank("root", root, size());
   if (arguments.ok() && !is_root) arguments = CheckTensor(block_role, block);
@@ -133,31 +143,21 @@ Work CollectiveCalls::Rooted(Collective collective, const ConstTensor& block, ab
 }
 
 Work CollectiveCalls::Gather(ConstTensor input, Tensor output, int root, const CollectiveOptions& options) {
-  OperationRequest request = MoveRequest(Collective::kGather, input, options);
-  request.output = output.data();
-  return Rooted(Collective::kGather, input, "input", output, "output", nullptr, root, request);
+  return RootedMove(Collective::kGather, input, output, nullptr, root, options);
 }
 
 Work CollectiveCalls::GatherV(ConstTensor input, Tensor output, absl::Span<const size_t> counts, int root,
                               const CollectiveOptions& options) {
-  OperationRequest request = MoveRequest(Collective::kGather, input, options);
-  request.output = output.data();
-  return Rooted(Collective::kGather, input, "input", output, "output", &counts, root, request);
+  return RootedMove(Collective::kGather, input, output, &counts, root, options);
 }
 
 Work CollectiveCalls::Scatter(ConstTensor input, Tensor output, int root, const CollectiveOptions& options) {
-  OperationRequest request = MoveRequest(Collective::kScatter, output, options);
-  request.input = input.data();
-  request.output = output.data();
-  return Rooted(Collective::kScatter, output, "output", input, "input", nullptr, root, request);
+  return RootedMove(Collective::kScatter, input, output, nullptr, root, options);
 }
 
 Work CollectiveCalls::ScatterV(ConstTensor input, Tensor output, absl::Span<const size_t> counts, int root,
                                const CollectiveOptions& options) {
-  OperationRequest request = MoveRequest(Collective::kScatter, output, options);
-  request.input = input.data();
-  request.output = output.data();
-  return Rooted(Collective::kScatter, output, "output", input, "input", &counts, root, request);
+  return RootedMove(Collective::kScatter, input, output, &counts, root, options);
 }
 
 Work CollectiveCalls::AllToAll(ConstTensor input, Tensor output, const CollectiveOptions& options) {

@@ -56,11 +56,13 @@ class CollectiveCalls : public ProcessGroup {
 
  private:
   Work IssueChecked(const OperationRequest& request, absl::Status arguments);
+  // Checks operator and divisor besides.
+  Work IssueReduction(const OperationRequest& request, const ReduceOptions& options, absl::Status arguments);
   Work PointToPoint(Collective collective, const ConstTensor& data, void* output, int peer, bool any,
                     const PointToPointOptions& options);
-  // Blocks of other ranks; `whole` and `counts` matter on the root only.
-  Work Rooted(Collective collective, const ConstTensor& block, absl::string_view block_role, const ConstTensor& whole,
-              absl::string_view whole_role, const absl::Span<const size_t>* counts, int root, OperationRequest request);
+  // Gather or scatter; `counts`, if not null, are those of uneven blocks, which matter on the root only.
+  Work RootedMove(Collective collective, const ConstTensor& input, const Tensor& output,
+                  const absl::Span<const size_t>* counts, int root, const CollectiveOptions& options);
   OperationRequest ReductionRequest(Collective collective, const ConstTensor& input, const Tensor& output,
                                     const ReduceOptions& options) const;
   OperationRequest MoveRequest(Collective collective, const ConstTensor& input, const CollectiveOptions& options) const;
