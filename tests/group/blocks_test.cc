@@ -18,22 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Case {
-  Wire wire;
-  int size;
-};
-
-std::string CaseName(const testing::TestParamInfo<Case>& info) {
-  return Name(info.param.wire) + std::to_string(info.param.size);
-}
-
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (int size = 1; size <= 9; ++size) cases.push_back({Wire::kSim, size});
-  for (int size = 1; size <= 5; ++size) cases.push_back({Wire::kTcp, size});
-  return cases;
-}
-
 // What lies at an index of the block that one rank has for another: any bytes, different everywhere.
 unsigned char Byte(int from, int to, size_t index) {
   const size_t x = static_cast<size_t>(from) * 131 + static_cast<size_t>(to) * 31 + index * 7 + (index >> 8);
@@ -44,7 +28,7 @@ using Bytes = std::vector<unsigned char>;
 
 Tensor ToTensor(Bytes& bytes, DataType type) { return {bytes.data(), bytes.size() / ByteSize(type), type}; }
 
-class Blocks : public testing::TestWithParam<Case> {
+class Blocks : public testing::TestWithParam<WireAndSize> {
  protected:
   void Make(absl::string_view selection = "") {
     TestGroupOptions options;
@@ -318,7 +302,8 @@ TEST_P(Blocks, WorkDescribesWhatItTakes) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, Blocks, testing::ValuesIn(Cases()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Wires, Blocks, testing::ValuesIn(WiresAndSizes()),
+                         [](const auto& each) { return Name(each.param); });
 
 }  // namespace
 }  // namespace tutti

@@ -21,23 +21,7 @@ constexpr DataType kTypes[] = {DataType::kInt8,    DataType::kUInt8,    DataType
                                DataType::kInt32,   DataType::kUInt32,   DataType::kInt64,   DataType::kUInt64,
                                DataType::kFloat16, DataType::kBFloat16, DataType::kFloat32, DataType::kFloat64};
 
-struct Case {
-  Wire wire;
-  int size;
-};
-
-std::string CaseName(const testing::TestParamInfo<Case>& info) {
-  return Name(info.param.wire) + std::to_string(info.param.size);
-}
-
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (int size = 1; size <= 9; ++size) cases.push_back({Wire::kSim, size});
-  for (int size = 1; size <= 5; ++size) cases.push_back({Wire::kTcp, size});
-  return cases;
-}
-
-class Collectives : public testing::TestWithParam<Case> {
+class Collectives : public testing::TestWithParam<WireAndSize> {
  protected:
   void SetUp() override { groups_ = MakeGroups(GetParam().wire, size()); }
   int size() const { return GetParam().size; }
@@ -348,7 +332,8 @@ TEST(CollectivesOverSeveralSockets, AllReduceOfEverySize) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, Collectives, testing::ValuesIn(Cases()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Wires, Collectives, testing::ValuesIn(WiresAndSizes()),
+                         [](const auto& each) { return Name(each.param); });
 
 }  // namespace
 }  // namespace tutti

@@ -56,6 +56,15 @@ std::vector<std::unique_ptr<Endpoint>> MakeTcpEndpoints(int size, int sockets_pe
 
 std::string Name(Wire wire) { return wire == Wire::kSim ? "Sim" : "Tcp"; }
 
+std::string Name(const WireAndSize& each) { return Name(each.wire) + std::to_string(each.size); }
+
+std::vector<WireAndSize> WiresAndSizes() {
+  std::vector<WireAndSize> all;
+  for (int size = 1; size <= 9; ++size) all.push_back({Wire::kSim, size});
+  for (int size = 1; size <= 5; ++size) all.push_back({Wire::kTcp, size});
+  return all;
+}
+
 std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed, int sockets_per_peer) {
   return wire == Wire::kSim ? MakeSimEndpoints(size, seed) : MakeTcpEndpoints(size, sockets_per_peer);
 }

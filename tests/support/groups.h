@@ -19,6 +19,14 @@ namespace tutti {
 enum class Wire { kSim, kTcp };
 std::string Name(Wire wire);
 
+// What a test of groups is run for: 1 to 9 ranks on sim, 1 to 5 on tcp.
+struct WireAndSize {
+  Wire wire;
+  int size;
+};
+std::string Name(const WireAndSize& each);
+std::vector<WireAndSize> WiresAndSizes();
+
 // Endpoints of ranks 0..size-1 that know each other: over a simulated network with this seed, or over tcp on loopback.
 std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed = 1, int sockets_per_peer = 0);
 
