@@ -117,6 +117,8 @@ class TransportSide final : public MessageSink {
   Delivery Arrived(int, Channel, const MessageTag&, uint64_t) override { return {Verdict::kTake, in_.data()}; }
   void Received(int, Channel, const MessageTag&) override { --missing_; }
   void Sent(uint64_t) override { --unsent_; }
+  void Reduced() override {}
+  void Disagrees(int) override {}
   void PeerLost(int, absl::Status why) override {
     fprintf(stderr, "%s\n", why.ToString().c_str());
     std::exit(1);

@@ -83,6 +83,7 @@ void Core::Bind(EngineOperation* receive, int peer, const MessageTag& tag) {
 void Core::Activate(EngineOperation* operation) {
   if (trouble_.has_value()) return;
   const OperationDescriptor& descriptor = operation->descriptor;
+  if (descriptor.algorithm == Algorithm::kShared) return BeginShared(*operation);
   absl::StatusOr<const Program*> program = programs_.Get({.collective = descriptor.collective,
                                                           .algorithm = descriptor.algorithm,
                                                           .size = endpoint_->size(),
@@ -112,6 +113,17 @@ void Core::Activate(EngineOperation* operation) {
     scratch_ = *std::move(larger);
   }
   BeginSegments(operation);
+}
+
+void Core::BeginShared(const EngineOperation& operation) {
+  endpoint_->shared_memory()->BeginReduction({.fingerprint = operation.fingerprint,
+                                              .sequence = operation.sequence,
+                                              .input = operation.input,
+                                              .output = operation.output,
+                                              .count = operation.descriptor.count,
+                                              .element_bytes = ByteSize(operation.descriptor.type),
+                                              .reduce = operation.kernels.reduce,
+                                              .divisor = operation.descriptor.divisor});
 }
 
 void Core::BeginSegments(EngineOperation* operation) {
@@ -268,7 +280,8 @@ bool Core::Advance() {
     advanced_.pop_back();
     operation->advanced = false;
     advanced = true;
-    if (operation->oldest_segment < operation->layout.segments()) {
+    if (operation->descriptor.algorithm != Algorithm::kShared &&
+        operation->oldest_segment < operation->layout.segments()) {
       BeginSegments(operation);
       continue;
     }
@@ -436,6 +449,10 @@ void Core::PeerLost(int peer, absl::Status why) {
           .sequence = operation == nullptr ? 0 : operation->sequence,
           .status = std::move(why)});
 }
+
+void Core::Reduced() { advanced_.push_back(collectives_.active); }
+
+void Core::Disagrees(int peer) { Mismatched(*collectives_.active, peer, {.sequence = collectives_.active->sequence}); }
 
 void Core::CheckDeadlines(absl::Time now) {
   for (const EngineOperation* operation : pending_) {

@@ -90,6 +90,8 @@ class Core final : public MessageSink {
   void Received(int peer, Channel channel, const MessageTag& tag) override;
   void Sent(uint64_t cookie) override;
   void PeerLost(int peer, absl::Status why) override;
+  void Reduced() override;
+  void Disagrees(int peer) override;
 
   Lane* LaneOf(const EngineOperation& operation);
   void StartReceive(EngineOperation* operation);
@@ -101,6 +103,7 @@ class Core final : public MessageSink {
   void DeliverEarly(Run& run);
   void ExpectMessages(const EngineOperation& operation, uint64_t segment);
   void Activate(EngineOperation* operation);
+  void BeginShared(const EngineOperation& operation);
   void BeginSegments(EngineOperation* operation);
   Run& FreeRun();
   Run* FindRun(const EngineOperation* operation, uint64_t segment);

@@ -23,11 +23,16 @@ void Pause() {
 #endif
 }
 
+EngineOptions OptionsFor(Endpoint& endpoint, EngineOptions options) {
+  if (endpoint.shared_memory() != nullptr) options.selection.ShareMemory();
+  return options;
+}
+
 }  // namespace
 
 Engine::Engine(std::unique_ptr<Endpoint> endpoint, Journal& journal, const EngineOptions& options,
                absl::AnyInvocable<void(const Trouble&)> report)
-    : options_(options),
+    : options_(OptionsFor(*endpoint, options)),
       size_(endpoint->size()),
       transport_(endpoint->Describe()),
       striping_(endpoint->striping()),

@@ -17,6 +17,8 @@ constexpr uint64_t kCopyChunkBytes = 1 << 20;
 // All messages of one segment together stay below this where that leaves a message kChunkBytesMin.
 constexpr uint64_t kSegmentBytes = 8 << 20;
 constexpr uint64_t kChunkBytesMin = 16 << 10;
+// More than any operand has.
+constexpr uint64_t kAllBytes = uint64_t{1} << 62;
 
 std::vector<SelectionRule> DefaultRules() {
   constexpr int kAnySize = std::numeric_limits<int>::max();
@@ -77,7 +79,7 @@ bool TakesUnevenBlocks(Collective collective, Algorithm algorithm) {
 
 bool IsAvailable(const SelectionRule& rule, int size, bool uneven) {
   if (uneven && !TakesUnevenBlocks(rule.collective, rule.algorithm)) return false;
-  return IsOffered(rule.collective, rule.algorithm, size);
+  return rule.algorithm == Algorithm::kShared || IsOffered(rule.collective, rule.algorithm, size);
 }
 
 // `widens`: partial results would travel in another type than the element's.
@@ -103,6 +105,7 @@ uint64_t SegmentBytes(const SelectionRule& rule, int size) {
   const bool asked = rule.chunk_bytes != 0;
   const uint64_t chunk = asked ? rule.chunk_bytes : std::clamp(kSegmentBytes / n, kChunkBytesMin, kChunkBytes);
   const bool sliced = IsSliced(rule);
+  if (rule.algorithm == Algorithm::kShared) return kAllBytes;
   switch (rule.collective) {
     case Collective::kAllReduce:
       return sliced ? n * chunk : rule.algorithm == Algorithm::kHalving ? 4 * chunk : chunk;
@@ -128,7 +131,15 @@ uint64_t SegmentBytes(const SelectionRule& rule, int size) {
 SelectionTable::SelectionTable() : rules_(DefaultRules()) {}
 
 void SelectionTable::Prefer(std::vector<SelectionRule> rules) {
+  preferred_ += rules.size();
   rules_.insert(rules_.begin(), std::make_move_iterator(rules.begin()), std::make_move_iterator(rules.end()));
+}
+
+void SelectionTable::ShareMemory() {
+  auto place = rules_.begin() + static_cast<ptrdiff_t>(preferred_);
+  for (const Collective collective : {Collective::kAllReduce, Collective::kBarrier}) {
+    place = rules_.insert(place, {.collective = collective, .algorithm = Algorithm::kShared, .reason = "on one host"});
+  }
 }
 
 Selection Select(const SelectionQuery& query, const SelectionTable& table) {
@@ -162,7 +173,10 @@ std::string DescribeSelection(const SelectionTable& table, int size) {
       }
       absl::StrAppend(&text,
                       last == std::numeric_limits<uint64_t>::max() ? "" : absl::StrCat(" up to ", last, " bytes"),
-                      " in segments of up to ", SegmentBytes(*rule, size), " bytes (", rule->reason, ")");
+                      SegmentBytes(*rule, size) == kAllBytes
+                          ? ""
+                          : absl::StrCat(" in segments of up to ", SegmentBytes(*rule, size), " bytes"),
+                      " (", rule->reason, ")");
       if (last == std::numeric_limits<uint64_t>::max()) break;
       bytes = last + 1;
     }

@@ -5,6 +5,7 @@
 #ifndef TUTTI_SRC_ENGINE_SELECTION_H_
 #define TUTTI_SRC_ENGINE_SELECTION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -37,10 +38,13 @@ class SelectionTable {
 
   // Before all rules so far.
   void Prefer(std::vector<SelectionRule> rules);
+  // For ranks that all share memory: kShared is taken, but where a preferred rule says otherwise.
+  void ShareMemory();
   const std::vector<SelectionRule>& rules() const { return rules_; }
 
  private:
   std::vector<SelectionRule> rules_;
+  size_t preferred_ = 0;  // rules, the first
 };
 
 // The default table with rules before it, separated by semicolons or ends of lines:

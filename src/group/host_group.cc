@@ -39,6 +39,7 @@ class HostGroup final : public CollectiveCalls {
         journal_(std::move(parts.journal)),
         relay_(std::move(parts.relay)),
         control_(std::move(parts.control)),
+        buffers_(std::move(parts.buffers)),
         engine_(std::make_unique<Engine>(std::move(parts.endpoint), *journal_, parts.engine, Reporter())) {
     relay_->SetEngine(engine_.get());
   }
@@ -66,6 +67,10 @@ class HostGroup final : public CollectiveCalls {
   }
 
   absl::StatusOr<Buffer> Allocate(size_t bytes) override {
+    if (buffers_ != nullptr) {
+      TUTTI_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, buffers_->Allocate(bytes));
+      return Buffer(std::move(memory), bytes);
+    }
     TUTTI_ASSIGN_OR_RETURN(Pages mapped, Pages::Map(bytes));
     auto pages = std::make_shared<Pages>(std::move(mapped));
     std::byte* data = pages->data();
@@ -126,6 +131,7 @@ class HostGroup final : public CollectiveCalls {
   std::unique_ptr<Journal> journal_;
   std::shared_ptr<VerdictRelay> relay_;
   std::unique_ptr<ControlPlane> control_;
+  const std::shared_ptr<BufferRegistry> buffers_;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "src/engine/engine.h"
 #include "src/observe/journal.h"
+#include "src/transport/shm/buffer_registry.h"
 #include "src/transport/transport.h"
 #include "tutti/process_group.h"
 
@@ -49,6 +50,7 @@ struct HostGroupParts {
   std::shared_ptr<VerdictRelay> relay = std::make_shared<VerdictRelay>();
   std::unique_ptr<ControlPlane> control;  // may be null: a rank's own view is the verdict, and nothing can be split off
   std::unique_ptr<Endpoint> endpoint;
+  std::shared_ptr<BufferRegistry> buffers;  // for Allocate; null: memory of no other use
   EngineOptions engine;
   absl::Duration timeout = absl::Minutes(5);
 };

@@ -1,18 +1,30 @@
 #include "src/group/job_group.h"
 
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "src/base/host.h"
+#include "src/base/log.h"
 #include "src/base/status_macros.h"
+#include "src/base/system_error.h"
 #include "src/group/host_group.h"
 #include "src/group/split.h"
 #include "src/rendezvous/membership.h"
+#include "src/transport/shm/local_socket.h"
+#include "src/transport/shm/shm_transport.h"
 #include "src/transport/tcp/tcp_transport.h"
 
 namespace tutti {
 namespace {
+
+// Neighbours come at once, or something is wrong.
+constexpr absl::Duration kNeighboursPatience = absl::Seconds(10);
 
 // The store and membership of a group, destroyed in this order reversed: the membership says goodbye while the store
 // still serves.
@@ -79,11 +91,45 @@ EngineOptions EngineOptionsFor(int ranks_on_host) {
   return options;
 }
 
+// The ranks that can share memory with this one, if all of its host can; else none.
+std::vector<ShmNeighbour> NeighboursOf(const std::vector<Member>& members, int rank) {
+  const Member& self = members[static_cast<size_t>(rank)];
+  std::vector<ShmNeighbour> neighbours;
+  for (const Member& member : members) {
+    if (member.identity.host_id != self.identity.host_id || member.identity.boot_id != self.identity.boot_id) continue;
+    if (member.local_address.empty()) return {};
+    if (SpaceOf(member.local_address) != SpaceOf(self.local_address)) continue;
+    neighbours.push_back({.rank = member.identity.rank, .address = member.local_address});
+  }
+  return neighbours;
+}
+
+// `endpoint` shares memory with this host's ranks from now on, if they can.
+void ShareMemory(const JobGroupPlan& plan, const std::vector<Member>& members, LocalListener listener, Fd wake,
+                 std::unique_ptr<Endpoint>& endpoint) {
+  ShmOptions options;
+  options.neighbours = NeighboursOf(members, plan.self.rank);
+  if (options.neighbours.size() < 2) return;
+  options.group = plan.self.generation;
+  options.listener = std::move(listener.socket);
+  options.wake = std::move(wake);
+  options.buffers = plan.process->buffers;
+  options.deadline = std::min(plan.deadline, absl::Now() + kNeighboursPatience);
+  absl::StatusOr<std::unique_ptr<Endpoint>> shared = MakeShmEndpoint(std::move(options), endpoint);
+  if (shared.ok()) {
+    endpoint = *std::move(shared);
+  } else {
+    TUTTI_LOG_WARNING("rank {} shares no memory with the others of its host, and takes tcp: {}", plan.self.rank,
+                      std::string(shared.status().message()));
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Membership>> JoinMembership(JobGroupPlan& plan, const SocketAddress& data_address,
-                                                           HostGroupParts& parts) {
+                                                           const std::string& local_address, HostGroupParts& parts) {
   EventLoop& loop = *plan.process->loop;
   const MembershipOptions options{.self = plan.self,
                                   .data_address = data_address.ToString(),
+                                  .local_address = local_address,
                                   .listen = plan.process->address,
                                   .ports = plan.process->settings.ports,
                                   .deadline = plan.deadline,
@@ -109,8 +155,14 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(JobGroupPlan plan) {
     TUTTI_ASSIGN_OR_RETURN(plan.listener, Listen(plan.process->address, settings.ports));
   }
   TUTTI_ASSIGN_OR_RETURN(const SocketAddress data_address, LocalAddress(plan.listener.get()));
+  LocalListener local;
+  if (settings.shared_memory) {
+    TUTTI_ASSIGN_OR_RETURN(local, ListenLocally());
+  }
+  Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return SystemError(errno, "eventfd");
   HostGroupParts parts;
-  TUTTI_ASSIGN_OR_RETURN(std::unique_ptr<Membership> membership, JoinMembership(plan, data_address, parts));
+  TUTTI_ASSIGN_OR_RETURN(std::unique_ptr<Membership> membership, JoinMembership(plan, data_address, local.name, parts));
 
   TcpOptions tcp;
   for (const Member& member : membership->members()) tcp.ranks.push_back({member.identity, member.data_address});
@@ -119,7 +171,10 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(JobGroupPlan plan) {
   tcp.congestion = settings.tcp_congestion;
   tcp.sockets_per_peer = settings.sockets_per_peer;
   tcp.connect_timeout = settings.timeout;
+  tcp.wake = Fd(::fcntl(wake.get(), F_DUPFD_CLOEXEC, 0));
   TUTTI_ASSIGN_OR_RETURN(parts.endpoint, MakeTcpEndpoint(std::move(tcp)));
+  ShareMemory(plan, membership->members(), std::move(local), std::move(wake), parts.endpoint);
+  parts.buffers = plan.process->buffers;
 
   const int ranks_on_host = std::max(plan.ranks_on_host, RanksOnHost(membership->members(), plan.self.host_id));
   parts.engine = EngineOptionsFor(ranks_on_host);

@@ -16,6 +16,7 @@
 #include "src/identity/hello.h"
 #include "src/rendezvous/environment.h"
 #include "src/store/store.h"
+#include "src/transport/shm/buffer_registry.h"
 #include "tutti/process_group.h"
 
 namespace tutti {
@@ -26,6 +27,7 @@ struct JobProcess {
   Settings settings;      // where all ranks must agree, rank 0's
   SocketAddress address;  // of this host, for listeners; port 0
   SelectionTable selection;
+  std::shared_ptr<BufferRegistry> buffers = BufferRegistry::Create();
 };
 
 // Where the membership of a new group meets: in the store, or at an address that its ranks know.

@@ -312,6 +312,12 @@ class Resolver {
       if (auto text = Take(*source, ParseSelectionText(source->text))) settings_.selection = *text;
       Note(kSelectionSetting, Quoted(source->text), source->name);
     }
+    if (auto source = FirstText("", "", {"TUTTI_SHARED_MEMORY"})) {
+      if (source->text != "on" && source->text != "off")
+        Problem(*source, absl::InvalidArgumentError("must be on or off"));
+      settings_.shared_memory = source->text != "off";
+      Note("shared memory", source->text, source->name);
+    }
     if (auto source = FirstText("", "", {"TUTTI_SOCKETS_PER_PEER"})) {
       if (auto count = Take(*source, ParseDecimal(source->text, "a number of sockets", 1, kSocketsMax))) {
         settings_.sockets_per_peer = static_cast<int>(*count);

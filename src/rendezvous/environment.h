@@ -51,6 +51,7 @@ struct Settings {
   std::string host_id;           // TUTTI_HOST_ID or NCCL_HOSTID; empty: hostname and boot id
   std::string socket_interface;  // specification for network.h; empty: by route
   PortRange ports;
+  bool shared_memory = true;   // TUTTI_SHARED_MEMORY; of this rank: it shares none with anybody if not
   std::string tcp_congestion;  // TUTTI_TCP_CONGESTION; empty: chosen per path
   std::string log_level = "warning";
   // How long ranks wait for others until rank 0 logs who is missing.

@@ -41,12 +41,13 @@ namespace tutti {
 
 struct Member {
   Identity identity;
-  std::string data_address;  // of its data listener, as SocketAddress::Parse takes it
+  std::string data_address;   // of its data listener, as SocketAddress::Parse takes it
+  std::string local_address;  // of its listener for ranks on the same host; "": it has none
 };
 
 struct MembershipOptions {
   Identity self;
-  std::string data_address;
+  std::string data_address, local_address;
   // Where rank 0 serves (port 0: any of the range).
   SocketAddress listen;
   PortRange ports;

@@ -48,6 +48,7 @@ MembershipClient::MembershipClient(EventLoop& loop, Fd socket, const MembershipO
   connection_->Send(EncodeMembershipHello(options_.self));
   connection_->Send(Encode(Message{.type = Type::kJoin,
                                    .text = options_.data_address,
+                                   .local_address = options_.local_address,
                                    .timeout = std::max(options_.deadline - absl::Now(), absl::Milliseconds(1))}));
 }
 

@@ -16,7 +16,7 @@ using Message = MembershipMessage;
 // Six bytes of JSON a byte at worst.
 constexpr size_t kTextBytesMax = 4096;
 constexpr size_t kNameBytesMax = 256;
-constexpr size_t kMemberFields = 5;
+constexpr size_t kMemberFields = 6;
 
 constexpr const char* kTypeNames[Message::kTypes] = {"join",    "welcome", "notice",    "heartbeat",
                                                      "query",   "answer",  "peer-lost", "mismatch",
@@ -96,8 +96,8 @@ absl::Status ReadMembers(const Json& object, const Identity& self, std::vector<M
     return Bad("members is no array of one entry a rank");
   }
   for (const Json& entry : *found) {
-    if (!entry.is_array() || entry.size() != kMemberFields || !entry[4].is_number_unsigned()) {
-      return Bad("a member is no array of five fields");
+    if (!entry.is_array() || entry.size() != kMemberFields || !entry[5].is_number_unsigned()) {
+      return Bad("a member is no array of six fields");
     }
     std::string fields[kMemberFields - 1];
     for (size_t i = 0; i + 1 < kMemberFields; ++i) {
@@ -106,12 +106,12 @@ absl::Status ReadMembers(const Json& object, const Identity& self, std::vector<M
       }
       fields[i] = entry[i].get<std::string>();
     }
-    Member member{.identity = self, .data_address = fields[3]};
+    Member member{.identity = self, .data_address = fields[3], .local_address = fields[4]};
     member.identity.rank = static_cast<int>(out.size());
     member.identity.hostname = fields[0];
     member.identity.host_id = fields[1];
     member.identity.boot_id = fields[2];
-    member.identity.pid = entry[4].get<int64_t>();
+    member.identity.pid = entry[5].get<int64_t>();
     out.push_back(std::move(member));
   }
   return absl::OkStatus();
@@ -144,6 +144,7 @@ std::string EncodeMembershipHello(const Identity& self, std::string refusal, boo
 std::string Encode(const Message& message) {
   Json json = {{"type", kTypeNames[static_cast<int>(message.type)]}};
   if (!message.text.empty()) json["text"] = Cut(message.text);
+  if (!message.local_address.empty()) json["local_address"] = Cut(message.local_address);
   if (message.timeout > absl::ZeroDuration()) json["timeout_ms"] = absl::ToInt64Milliseconds(message.timeout);
   if (message.peer != 0) json["peer"] = message.peer;
   if (message.code != absl::StatusCode::kOk) json["code"] = static_cast<int>(message.code);
@@ -153,8 +154,8 @@ std::string Encode(const Message& message) {
   for (const HistoryPoint& point : message.recent) json["recent"].push_back({point.sequence, point.history});
   for (const Member& member : message.members) {
     const Identity& identity = member.identity;
-    json["members"].push_back(
-        {identity.hostname, identity.host_id, identity.boot_id, member.data_address, identity.pid});
+    json["members"].push_back({identity.hostname, identity.host_id, identity.boot_id, member.data_address,
+                               member.local_address, identity.pid});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -165,6 +166,7 @@ absl::StatusOr<Message> DecodeMembershipMessage(absl::string_view payload, const
   Message message;
   TUTTI_ASSIGN_OR_RETURN(message.type, ReadType(json));
   TUTTI_RETURN_IF_ERROR(Read(json, "text", kMembershipMessageBytesMax, message.text));
+  TUTTI_RETURN_IF_ERROR(Read(json, "local_address", kNameBytesMax, message.local_address));
   int64_t timeout_ms = 0;
   TUTTI_RETURN_IF_ERROR(Read(json, "timeout_ms", absl::ToInt64Milliseconds(absl::Hours(24 * 366)), timeout_ms));
   message.timeout = absl::Milliseconds(timeout_ms);

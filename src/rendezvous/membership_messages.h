@@ -34,7 +34,7 @@ struct HistoryPoint {
 
 struct MembershipMessage {
   enum class Type : uint8_t {  // and the fields that count, besides
-    kJoin,                     // text: data address; timeout
+    kJoin,                     // text: data address; local_address; timeout
     kWelcome,                  // members, by rank
     kNotice,                   // text: for the log
     kHeartbeat,                // latest, recent: to the server. Answered by an empty one.
@@ -51,6 +51,7 @@ struct MembershipMessage {
 
   Type type = Type::kLeave;
   std::string text = {};
+  std::string local_address = {};
   absl::Duration timeout = {};
   int peer = 0;
   absl::StatusCode code = absl::StatusCode::kOk;

@@ -38,11 +38,12 @@ absl::Status Roster::Seat(const Identity& caller, absl::string_view address) {
   return status;
 }
 
-void Roster::Join(int rank, std::string data_address, absl::Time deadline) {
+void Roster::Join(int rank, Addresses addresses, absl::Time deadline) {
   Seated& seat = *seats_[static_cast<size_t>(rank)];
   if (seat.joined) return;
   seat.joined = true;
-  seat.member.data_address = std::move(data_address);
+  seat.member.data_address = std::move(addresses.data);
+  seat.member.local_address = std::move(addresses.local);
   ++joined_;
   deadline_ = std::min(deadline_, deadline);
 }

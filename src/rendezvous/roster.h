@@ -25,7 +25,10 @@ class Roster {
   absl::Status Seat(const Identity& caller, absl::string_view address);
 
   // The rank, which has a seat, is ready; it waits until `deadline`.
-  void Join(int rank, std::string data_address, absl::Time deadline);
+  struct Addresses {
+    std::string data, local;
+  };
+  void Join(int rank, Addresses addresses, absl::Time deadline);
   // The rank has left the group, for which the others are about to do the same.
   void Leave(int rank) { seats_[static_cast<size_t>(rank)]->left = true; }
   bool complete() const { return joined_ == seats_.size(); }

@@ -64,6 +64,7 @@ enum class Algorithm : uint8_t {
   kQuadrupling,  // all-reduce: kDoubling in groups of four, at distance 1, 4, 16, ...
   kRing,         // all-reduce, reduce-scatter, all-gather: slices go round from neighbour to neighbour. Reduces in an
                  // order of its own (ring.cc): the only one not to evaluate the canonical tree.
+  kShared,       // all-reduce, barrier: in memory that all ranks address; no schedule, the transport does it.
 };
 absl::string_view Name(Algorithm algorithm);
 

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "src/reduce/reduce.h"
 
 namespace tutti {
 
@@ -54,6 +55,10 @@ class MessageSink {
   // The peer cannot be reached any more. Called once per peer, and not for a peer that closed in order while nothing
   // was expected from it or queued for it.
   virtual void PeerLost(int peer, absl::Status why) = 0;
+  // The reduction that was begun has ended: its output is complete, and its memory may be reused.
+  virtual void Reduced() = 0;
+  // The peer has begun a reduction with another fingerprint or sequence number. There is none under way any more.
+  virtual void Disagrees(int peer) = 0;
 
  protected:
   ~MessageSink() = default;
@@ -63,6 +68,29 @@ class MessageSink {
 struct Striping {
   int sockets = 1;
   uint64_t from_bytes = 0;
+};
+
+// An all-reduce in one piece.
+struct SharedReduction {
+  uint64_t fingerprint = 0;
+  uint32_t sequence = 0;
+  const void* input = nullptr;  // may be the output
+  void* output = nullptr;
+  uint64_t count = 0;  // elements
+  size_t element_bytes = 1;
+  ReduceFunction reduce = nullptr;  // not needed for 0 elements
+  double divisor = 1.0;
+};
+
+// What an endpoint can do if all ranks of the group share memory.
+class SharedMemory {
+ public:
+  // Begins; Poll carries it out, and tells the sink of its end. One at a time. All ranks begin the same ones in the
+  // same order.
+  virtual void BeginReduction(const SharedReduction& reduction) = 0;
+
+ protected:
+  ~SharedMemory() = default;
 };
 
 class Endpoint {
@@ -92,6 +120,9 @@ class Endpoint {
   virtual void Wake() = 0;
 
   virtual Striping striping() const = 0;
+
+  // Null unless all ranks of the group share memory.
+  virtual SharedMemory* shared_memory() = 0;
 
   // "name = value (reason)" lines.
   virtual std::string Describe() const = 0;

@@ -128,7 +128,7 @@ TEST_P(BucketerOverGroups, AnotherNumberOfMicroBatchesIsAMismatch) {
               statuses[1].code() == absl::StatusCode::kFailedPrecondition);
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, BucketerOverGroups, testing::Values(Wire::kSim, Wire::kTcp), WireName);
+INSTANTIATE_TEST_SUITE_P(Wires, BucketerOverGroups, testing::Values(Wire::kSim, Wire::kTcp, Wire::kShm), WireName);
 
 }  // namespace
 }  // namespace tutti

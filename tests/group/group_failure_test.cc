@@ -105,11 +105,11 @@ TEST_P(GroupFailure, DestructionCancelsWhatIsInFlight) {
 
 std::string WireName(const testing::TestParamInfo<Wire>& wire) { return Name(wire.param); }
 
-INSTANTIATE_TEST_SUITE_P(Wires, GroupFailure, testing::Values(Wire::kSim, Wire::kTcp), WireName);
+INSTANTIATE_TEST_SUITE_P(Wires, GroupFailure, testing::Values(Wire::kSim, Wire::kTcp, Wire::kShm), WireName);
 
 TEST(VerdictRelay, KeepsAnEarlyVerdictForTheEngine) {
   HostGroupParts parts;
-  parts.endpoint = std::move(MakeEndpoints(Wire::kSim, 1)[0]);
+  parts.endpoint = std::move(MakeSimEndpoints(1, 1)[0]);
   std::shared_ptr<VerdictRelay> relay = parts.relay;
   relay->Pronounce(absl::UnavailableError("rank 1 died"));
   relay->Pronounce(absl::UnavailableError("rank 2 died"));

@@ -227,7 +227,7 @@ TEST_P(PointToPoint, ThreadsThatAgreeOnAnOrderMayShareAGroup) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, PointToPoint, testing::Values(Wire::kSim, Wire::kTcp),
+INSTANTIATE_TEST_SUITE_P(Wires, PointToPoint, testing::Values(Wire::kSim, Wire::kTcp, Wire::kShm, Wire::kTwoPerHost),
                          [](const auto& each) { return Name(each.param); });
 
 }  // namespace

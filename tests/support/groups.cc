@@ -10,17 +10,11 @@
 #include "src/base/socket.h"
 #include "src/group/host_group.h"
 #include "src/transport/tcp/tcp_transport.h"
+#include "tests/transport/shm_group.h"
 #include "tutti/version.h"
 
 namespace tutti {
 namespace {
-
-std::vector<std::unique_ptr<Endpoint>> MakeSimEndpoints(int size, uint64_t seed) {
-  std::shared_ptr<SimNetwork> network = SimNetwork::Create({.size = size, .seed = seed});
-  std::vector<std::unique_ptr<Endpoint>> endpoints;
-  for (int rank = 0; rank < size; ++rank) endpoints.push_back(network->MakeEndpoint(rank));
-  return endpoints;
-}
 
 std::vector<std::unique_ptr<Endpoint>> MakeTcpEndpoints(int size, int sockets_per_peer) {
   std::vector<Fd> listeners;
@@ -54,7 +48,19 @@ std::vector<std::unique_ptr<Endpoint>> MakeTcpEndpoints(int size, int sockets_pe
 
 }  // namespace
 
-std::string Name(Wire wire) { return wire == Wire::kSim ? "Sim" : "Tcp"; }
+std::string Name(Wire wire) {
+  switch (wire) {
+    case Wire::kSim:
+      return "Sim";
+    case Wire::kTcp:
+      return "Tcp";
+    case Wire::kShm:
+      return "Shm";
+    case Wire::kTwoPerHost:
+      return "TwoPerHost";
+  }
+  return "";
+}
 
 std::string Name(const WireAndSize& each) { return Name(each.wire) + std::to_string(each.size); }
 
@@ -62,18 +68,30 @@ std::vector<WireAndSize> WiresAndSizes() {
   std::vector<WireAndSize> all;
   for (int size = 1; size <= 9; ++size) all.push_back({Wire::kSim, size});
   for (int size = 1; size <= 5; ++size) all.push_back({Wire::kTcp, size});
+  for (int size = 2; size <= 5; ++size) all.push_back({Wire::kShm, size});
+  for (int size = 3; size <= 6; ++size) all.push_back({Wire::kTwoPerHost, size});
   return all;
 }
 
-std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed, int sockets_per_peer) {
-  return wire == Wire::kSim ? MakeSimEndpoints(size, seed) : MakeTcpEndpoints(size, sockets_per_peer);
+std::vector<std::unique_ptr<Endpoint>> MakeSimEndpoints(int size, uint64_t seed) {
+  std::shared_ptr<SimNetwork> network = SimNetwork::Create({.size = size, .seed = seed});
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  for (int rank = 0; rank < size; ++rank) endpoints.push_back(network->MakeEndpoint(rank));
+  return endpoints;
 }
 
 TestGroups MakeGroups(Wire wire, int size, const TestGroupOptions& options) {
+  ShmGroup made;
+  if (wire == Wire::kSim) made.endpoints = MakeSimEndpoints(size, options.seed);
+  if (wire == Wire::kTcp) made.endpoints = MakeTcpEndpoints(size, options.sockets_per_peer);
+  if (wire == Wire::kShm) made = MakeShmGroup(size, size, options.pause);
+  if (wire == Wire::kTwoPerHost) made = MakeShmGroup(size, 2, options.pause);
+  made.buffers.resize(static_cast<size_t>(size));
   TestGroups groups;
-  for (std::unique_ptr<Endpoint>& endpoint : MakeEndpoints(wire, size, options.seed, options.sockets_per_peer)) {
+  for (size_t rank = 0; rank < made.endpoints.size(); ++rank) {
     HostGroupParts parts;
-    parts.endpoint = std::move(endpoint);
+    parts.endpoint = std::move(made.endpoints[rank]);
+    parts.buffers = std::move(made.buffers[rank]);
     parts.engine = options.engine;
     parts.engine.yield = true;
     parts.timeout = options.timeout;

@@ -16,19 +16,17 @@
 namespace tutti {
 
 // How the ranks of a test are connected.
-enum class Wire { kSim, kTcp };
+enum class Wire { kSim, kTcp, kShm, kTwoPerHost };
 std::string Name(Wire wire);
 
-// What a test of groups is run for: 1 to 9 ranks on sim, 1 to 5 on tcp.
+// What a test of groups is run for: 1 to 9 ranks on sim, 1 to 5 on tcp, 2 to 5 in shared memory, and 3 to 6 of which
+// two each share memory and the others are reached by tcp.
 struct WireAndSize {
   Wire wire;
   int size;
 };
 std::string Name(const WireAndSize& each);
 std::vector<WireAndSize> WiresAndSizes();
-
-// Endpoints of ranks 0..size-1 that know each other: over a simulated network with this seed, or over tcp on loopback.
-std::vector<std::unique_ptr<Endpoint>> MakeEndpoints(Wire wire, int size, uint64_t seed = 1, int sockets_per_peer = 0);
 
 struct TestGroups {
   std::vector<std::unique_ptr<ProcessGroup>> ranks;
@@ -40,8 +38,11 @@ struct TestGroupOptions {
   EngineOptions engine = {};
   absl::Duration timeout = absl::Seconds(60);
   uint64_t seed = 1;
-  int sockets_per_peer = 0;  // tcp
+  int sockets_per_peer = 0;               // tcp
+  std::function<void()> pause = nullptr;  // kShm: between the steps of reductions
 };
+
+std::vector<std::unique_ptr<Endpoint>> MakeSimEndpoints(int size, uint64_t seed);
 
 // Groups without a control plane: a rank's own view is its verdict.
 TestGroups MakeGroups(Wire wire, int size, const TestGroupOptions& options = {});

@@ -56,6 +56,8 @@ class TestRank final : private MessageSink {
   const std::vector<std::pair<int, absl::Status>>& lost() const { return lost_; }
   size_t unsent() const { return outgoing_.size(); }
   int offers() const { return offers_; }
+  int reduced() const { return reduced_; }
+  const std::vector<int>& disagreeing() const { return disagreeing_; }
 
  private:
   using Stream = std::pair<int, Channel>;
@@ -68,6 +70,8 @@ class TestRank final : private MessageSink {
   void Received(int peer, Channel channel, const MessageTag& tag) override;
   void Sent(uint64_t cookie) override;
   void PeerLost(int peer, absl::Status why) override;
+  void Reduced() override { ++reduced_; }
+  void Disagrees(int peer) override { disagreeing_.push_back(peer); }
   void CheckCall(int peer);
 
   std::unique_ptr<Endpoint> endpoint_;
@@ -80,6 +84,8 @@ class TestRank final : private MessageSink {
   std::map<Stream, Taken> taken_;
   std::vector<Message> received_;
   std::vector<std::pair<int, absl::Status>> lost_;
+  int reduced_ = 0;
+  std::vector<int> disagreeing_;
 };
 
 // Polls all of them in turn until the condition holds; false if it does not within kTestPatience.

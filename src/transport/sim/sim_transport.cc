@@ -127,6 +127,7 @@ class SimEndpoint final : public Endpoint {
   void Sleep(absl::Time deadline) override { network_->Sleep(rank_, deadline); }
   void Wake() override { network_->Wake(rank_); }
   Striping striping() const override { return {}; }
+  SharedMemory* shared_memory() override { return nullptr; }
   std::string Describe() const override {
     const SimOptions& options = network_->options();
     return absl::StrCat("transport = sim (asked for)\nsim seed = ", options.seed, " (asked for)\nsim delay = 0 to ",

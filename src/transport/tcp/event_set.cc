@@ -25,10 +25,10 @@ epoll_event EventFor(uint64_t id) {
 
 }  // namespace
 
-absl::StatusOr<EventSet> EventSet::Create() {
+absl::StatusOr<EventSet> EventSet::Create(Fd wake) {
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return SystemError(errno, "epoll_create1");
-  Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) wake = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return SystemError(errno, "eventfd");
   EventSet set(std::move(epoll), std::move(wake));
   // Never read: every write is an edge, and 2^64 of them do not happen.

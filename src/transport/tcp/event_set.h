@@ -20,7 +20,8 @@ namespace tutti {
 
 class EventSet {
  public:
-  static absl::StatusOr<EventSet> Create();
+  // `wake`: an eventfd, which ends a Wait when anybody writes to it; invalid: one is made.
+  static absl::StatusOr<EventSet> Create(Fd wake = {});
 
   // Watches a descriptor, until it is closed, for reading, writing and the end of the peer.
   absl::Status Add(int fd, uint64_t id);

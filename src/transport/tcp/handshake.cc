@@ -12,7 +12,7 @@
 #include "src/base/frame_connection.h"
 #include "src/base/frame_parser.h"
 #include "src/base/status_macros.h"
-#include "src/transport/tcp/message_header.h"
+#include "src/transport/message_header.h"
 
 namespace tutti {
 namespace {

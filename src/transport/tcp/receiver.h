@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "src/transport/tcp/message_header.h"
+#include "src/transport/message_header.h"
 #include "src/transport/transport.h"
 
 namespace tutti {

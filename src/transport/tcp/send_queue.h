@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "src/transport/tcp/message_header.h"
+#include "src/transport/message_header.h"
 #include "src/transport/transport.h"
 
 namespace tutti {

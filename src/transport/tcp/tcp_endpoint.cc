@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> TcpEndpoint::Create(TcpOptions options
     }
     addresses.push_back(*address);
   }
-  TUTTI_ASSIGN_OR_RETURN(EventSet events, EventSet::Create());
+  TUTTI_ASSIGN_OR_RETURN(EventSet events, EventSet::Create(std::move(options.wake)));
   std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(std::move(options), std::move(addresses), std::move(events)));
   TUTTI_RETURN_IF_ERROR(endpoint->setup_.Start());
   return endpoint;

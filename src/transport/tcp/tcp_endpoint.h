@@ -43,6 +43,7 @@ class TcpEndpoint final : public Endpoint, private ConnectionSetup::Owner {
   void Sleep(absl::Time deadline) override;
   void Wake() override { events_.Wake(); }
   Striping striping() const override { return {.sockets = MostSockets(), .from_bytes = kStripedBytes}; }
+  SharedMemory* shared_memory() override { return nullptr; }
   std::string Describe() const override;
 
  private:

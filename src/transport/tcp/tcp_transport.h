@@ -27,6 +27,7 @@ struct TcpOptions {
   std::vector<TcpPeer> ranks;  // by rank, this one included
   int rank = 0;
   Fd listener;  // accepts the connections of the others
+  Fd wake;      // an eventfd, to which others may write as well to end a Sleep; invalid: one is made
   // TCP_CONGESTION of every data socket; empty: "reno" between addresses of one host, where pacing only slows down, and
   // the system's default otherwise.
   std::string congestion;

@@ -8,8 +8,8 @@
 //  24  bytes        8, of the payload that follows
 //  32  block bytes  8
 
-#ifndef TUTTI_SRC_TRANSPORT_TCP_MESSAGE_HEADER_H_
-#define TUTTI_SRC_TRANSPORT_TCP_MESSAGE_HEADER_H_
+#ifndef TUTTI_SRC_TRANSPORT_MESSAGE_HEADER_H_
+#define TUTTI_SRC_TRANSPORT_MESSAGE_HEADER_H_
 
 #include <array>
 #include <cstddef>
@@ -65,4 +65,4 @@ inline std::optional<DecodedHeader> DecodeHeader(const uint8_t* in) {
 
 }  // namespace tutti
 
-#endif  // TUTTI_SRC_TRANSPORT_TCP_MESSAGE_HEADER_H_
+#endif  // TUTTI_SRC_TRANSPORT_MESSAGE_HEADER_H_

@@ -1,0 +1,58 @@
+// Board: what a rank shows to its neighbours, at the beginning of its segment.
+//
+// Every field is written by its owner alone, but for those that say otherwise. Memory that is zero is a fresh board;
+// epochs and rounds only grow.
+
+#ifndef TUTTI_SRC_TRANSPORT_SHM_BOARD_H_
+#define TUTTI_SRC_TRANSPORT_SHM_BOARD_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti {
+
+inline constexpr size_t kLine = 64;  // bytes that move between caches at once
+// Of a payload that travels with its post.
+inline constexpr size_t kInlineBytes = size_t{8} << 10;
+
+// Memory from BufferRegistry, as neighbours know it. id 0: other memory.
+struct SharedPlace {
+  uint64_t id;
+  uint64_t offset;
+};
+
+// A rank has come to a reduction.
+struct alignas(kLine) Post {
+  std::atomic<uint64_t> epoch;  // of the reduction; written last, and read first
+  uint64_t fingerprint;
+  uint32_t sequence;
+  uint32_t packets;  // that the rank has sent to each neighbour before, about buffers
+  union {
+    struct {
+      SharedPlace input, output;
+    } place;
+    std::byte payload[kInlineBytes];
+  };
+};
+
+// How far the slice of this rank is, in a reduction where the operands lie.
+struct alignas(kLine) SliceState {
+  std::atomic<uint64_t> claimed;              // pieces; by whoever takes them
+  alignas(kLine) std::atomic<uint64_t> done;  // pieces; by whoever has written them
+};
+
+struct Board {
+  alignas(kLine) std::atomic<uint32_t> asleep;   // cleared by who wakes it
+  alignas(kLine) std::atomic<uint32_t> closed;   // the rank's memory is to be left alone
+  alignas(kLine) std::atomic<uint32_t> busy;     // the rank is writing to others' memory
+  alignas(kLine) std::atomic<uint64_t> staged;   // rounds for which this rank's inputs are in its cells
+  alignas(kLine) std::atomic<uint64_t> reduced;  // rounds for which this rank's result is in its cell
+  Post posts[2];                                 // by the epoch's parity
+  SliceState slices[2];
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+
+}  // namespace tutti
+
+#endif  // TUTTI_SRC_TRANSPORT_SHM_BOARD_H_

@@ -1,0 +1,432 @@
+#include "src/transport/shm/shared_reducer.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "src/base/status_macros.h"
+#include "src/schedule/schedule.h"
+#include "src/transport/shm/local_socket.h"
+
+namespace tutti {
+namespace {
+
+// What a rank claims at once; small enough that nobody waits long for the last one.
+constexpr size_t kPieceBytes = size_t{128} << 10;
+// What is reduced, and then copied, while it is in the first-level cache.
+constexpr size_t kBlockBytes = size_t{16} << 10;
+// All posts together, which every rank reads.
+constexpr size_t kAllInlineBytes = size_t{16} << 10;
+
+// Packets about buffers. id: which; bytes: how large, with its descriptor.
+constexpr uint32_t kBuffer = 0x33535554;
+constexpr uint32_t kBufferEnded = 0x34535554;
+
+// A neighbour that is in the middle of a piece ends it within microseconds, if it runs.
+constexpr absl::Duration kBusyPatience = absl::Milliseconds(100);
+
+size_t InlineBytesMax(int count) {
+  return std::clamp(kAllInlineBytes / static_cast<size_t>(count), size_t{1} << 10, kInlineBytes);
+}
+
+bool HasClosed(int socket) {
+  absl::StatusOr<std::optional<ReceivedPacket>> received = ReceivePacket(socket);
+  while (received.ok() && received->has_value()) received = ReceivePacket(socket);
+  return !received.ok();
+}
+
+}  // namespace
+
+SharedReducer::SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& layout,
+                             std::shared_ptr<BufferRegistry> buffers, absl::AnyInvocable<void()> pause)
+    : neighbourhood_(neighbourhood),
+      layout_(layout),
+      buffers_(std::move(buffers)),
+      pause_(std::move(pause)),
+      count_(neighbourhood.count()),
+      self_(neighbourhood.self()),
+      operands_(static_cast<size_t>(count_)),
+      sources_(static_cast<size_t>(count_)),
+      packets_read_(static_cast<size_t>(count_)),
+      mapped_(static_cast<size_t>(count_)) {}
+
+SharedReducer::~SharedReducer() {
+  if (phase_ == Phase::kIdle || input_.id == 0 || output_.id == 0) return;
+  own().closed.store(1, std::memory_order_seq_cst);
+  const absl::Time deadline = absl::Now() + kBusyPatience;
+  bool stuck = false;
+  for (int index = 0; index < count_; ++index) {
+    if (index == self_) continue;
+    while (board(index).busy.load(std::memory_order_seq_cst) != 0 && absl::Now() < deadline) sched_yield();
+    stuck |= board(index).busy.load(std::memory_order_acquire) != 0 && !HasClosed(neighbourhood_.socket(index));
+  }
+  if (!stuck) return;
+  // It has been stopped in the middle of a piece, and may go on at any time: let it write to memory that is nobody's.
+  for (const uint64_t id : {input_.id, output_.id}) (void)buffers_->Isolate(id);
+}
+
+void SharedReducer::WakeNeighbours() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int index = 0; index < count_; ++index) {
+    if (index == self_) continue;
+    std::atomic<uint32_t>& asleep = board(index).asleep;
+    if (asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0) neighbourhood_.Ring(index);
+  }
+}
+
+void SharedReducer::Begin(const SharedReduction& reduction) {
+  reduction_ = reduction;
+  ++epoch_;
+  bytes_ = reduction.count * reduction.element_bytes;
+  alignment_ = kLine / reduction.element_bytes;
+  is_inline_ = bytes_ <= InlineBytesMax(count_);
+  gathered_ = 0;
+  input_ = output_ = {};
+  Post& post = PostOf(self_);
+  if (is_inline_) {
+    if (bytes_ > 0) std::memcpy(post.payload, reduction.input, bytes_);
+  } else {
+    TellOfEndedBuffers();
+    input_ = Share(reduction.input, bytes_);
+    output_ = reduction.input == reduction.output ? input_ : Share(reduction.output, bytes_);
+    post.place.input = input_;
+    post.place.output = output_;
+    piece_ = std::max<uint64_t>(alignment_, kPieceBytes / reduction.element_bytes);
+    SliceOf(self_).claimed.store(0, std::memory_order_relaxed);
+    SliceOf(self_).done.store(0, std::memory_order_relaxed);
+    round_elements_ = static_cast<uint64_t>(count_) * (layout_.part_bytes() / reduction.element_bytes);
+    rounds_before_ += round_count_;
+    round_count_ = 0;
+    staged_ = reduced_ = copied_ = 0;
+  }
+  post.fingerprint = reduction.fingerprint;
+  post.sequence = reduction.sequence;
+  post.packets = packets_;
+  Pause();
+  post.epoch.store(epoch_, std::memory_order_release);
+  phase_ = Phase::kGathering;
+  WakeNeighbours();
+}
+
+// Where neighbours find the memory; id 0 if they do not.
+SharedPlace SharedReducer::Share(const void* data, size_t bytes) {
+  const std::optional<SharedPlace> place = buffers_->Find(data, bytes);
+  if (!place.has_value() || place->id == 0) return {};
+  if (announced_.count(place->id) == 0) {
+    const std::optional<BufferRegistry::Handle> handle = buffers_->HandleOf(place->id);
+    if (!handle.has_value() || !Broadcast(kBuffer, place->id, handle->bytes, {&handle->descriptor, 1})) return {};
+    announced_.insert(place->id);
+  }
+  return *place;
+}
+
+void SharedReducer::TellOfEndedBuffers() {
+  if (buffers_->ended() == ended_) return;
+  for (const uint64_t id : buffers_->EndedSince(ended_)) {
+    ++ended_;
+    if (announced_.erase(id) > 0) Broadcast(kBufferEnded, id, 0, {});
+  }
+}
+
+// False if not all neighbours could be told.
+bool SharedReducer::Broadcast(uint32_t kind, uint64_t id, size_t bytes, absl::Span<const int> descriptors) {
+  bool told = true;
+  for (int index = 0; index < count_; ++index) {
+    if (index == self_) continue;
+    told &= SendPacket(neighbourhood_.socket(index), {.kind = kind, .id = id, .bytes = bytes}, descriptors).ok();
+  }
+  ++packets_;
+  return told;
+}
+
+absl::Status SharedReducer::ReadPackets(int index) {
+  const auto i = static_cast<size_t>(index);
+  if (packets_read_[i] == PostOf(index).packets) return absl::OkStatus();
+  packets_read_[i] = PostOf(index).packets;
+  while (true) {
+    absl::StatusOr<std::optional<ReceivedPacket>> received = ReceivePacket(neighbourhood_.socket(index));
+    // The end of the neighbour shows elsewhere, if it matters.
+    if (absl::IsUnavailable(received.status())) return absl::OkStatus();
+    TUTTI_RETURN_IF_ERROR(received.status());
+    if (!received->has_value()) return absl::OkStatus();
+    const Packet& packet = (*received)->packet;
+    if (packet.kind == kBufferEnded) mapped_[i].erase(packet.id);
+    if (packet.kind != kBuffer || mapped_[i].count(packet.id) > 0) continue;
+    TUTTI_ASSIGN_OR_RETURN(mapped_[i][packet.id],
+                           Segment::Attach(std::move((*received)->descriptors[0]), packet.bytes));
+  }
+}
+
+// Where all operands are in this process.
+absl::Status SharedReducer::FindOperands() {
+  for (int index = 0; index < count_; ++index) {
+    Operands& operands = operands_[static_cast<size_t>(index)];
+    if (index == self_) {
+      operands = {.input = static_cast<const std::byte*>(reduction_.input),
+                  .output = static_cast<std::byte*>(reduction_.output)};
+      continue;
+    }
+    const auto& buffers = mapped_[static_cast<size_t>(index)];
+    std::byte* found[2] = {};
+    const SharedPlace places[2] = {PostOf(index).place.input, PostOf(index).place.output};
+    for (int i = 0; i < 2; ++i) {
+      const auto buffer = buffers.find(places[i].id);
+      const size_t size = buffer == buffers.end() ? 0 : buffer->second.bytes();
+      if (places[i].offset > size || bytes_ > size - places[i].offset) {
+        return absl::InternalError(absl::StrCat("rank ", neighbourhood_.rank(index), " refers to memory (buffer ",
+                                                places[i].id, ", offset ", places[i].offset, ", ", bytes_,
+                                                " bytes) that it has not handed over"));
+      }
+      found[i] = buffer->second.data() + places[i].offset;
+    }
+    operands = {.input = found[0], .output = found[1]};
+  }
+  return absl::OkStatus();
+}
+
+bool SharedReducer::Advance(MessageSink& sink) {
+  switch (phase_) {
+    case Phase::kIdle:
+      return false;
+    case Phase::kGathering:
+      return Gather(sink);
+    case Phase::kInPlace:
+      for (int i = 0; i < count_; ++i) {
+        if (ReducePiece((self_ + i) % count_)) return true;
+      }
+      if (!AllDone()) return false;
+      End(sink);
+      return true;
+    case Phase::kStaged:
+      if (reduced_ < staged_ && AllStaged()) {
+        ReduceRound();
+      } else if (copied_ < reduced_ && AllReduced()) {
+        CopyResults();
+        if (copied_ == round_count_) End(sink);
+      } else {
+        return StageMore();
+      }
+      return true;
+  }
+  return false;
+}
+
+bool SharedReducer::CanAdvance() const {
+  switch (phase_) {
+    case Phase::kIdle:
+      return false;
+    case Phase::kGathering:
+      return HasPosted(gathered_);
+    case Phase::kInPlace:
+      for (int index = 0; index < count_; ++index) {
+        if (SliceOf(index).claimed.load(std::memory_order_acquire) < PiecesOf(index)) return true;
+      }
+      return AllDone();
+    case Phase::kStaged:
+      return (reduced_ < staged_ && AllStaged()) || (copied_ < reduced_ && AllReduced()) ||
+             (staged_ < round_count_ && staged_ < copied_ + 2);
+  }
+  return false;
+}
+
+bool SharedReducer::WaitsFor(int index) const {
+  switch (phase_) {
+    case Phase::kIdle:
+      return false;
+    case Phase::kGathering:
+      return !HasPosted(index);
+    case Phase::kInPlace:
+      return true;  // it may have claimed what is missing
+    case Phase::kStaged:
+      return board(index).staged.load(std::memory_order_acquire) < rounds_before_ + staged_ ||
+             board(index).reduced.load(std::memory_order_acquire) < rounds_before_ + reduced_;
+  }
+  return false;
+}
+
+bool SharedReducer::Gather(MessageSink& sink) {
+  for (; gathered_ < count_; ++gathered_) {
+    if (!HasPosted(gathered_)) return false;
+    const Post& post = PostOf(gathered_);
+    if (post.fingerprint != reduction_.fingerprint || post.sequence != reduction_.sequence) {
+      phase_ = Phase::kIdle;
+      sink.Disagrees(neighbourhood_.rank(gathered_));
+      return true;
+    }
+  }
+  Pause();
+  if (is_inline_) {
+    ReduceInline();
+    End(sink);
+    return true;
+  }
+  bool in_place = true;
+  for (int index = 0; index < count_; ++index) {
+    const Post& post = PostOf(index);
+    in_place &= post.place.input.id != 0 && post.place.output.id != 0;
+    if (index == self_) continue;
+    if (absl::Status status = ReadPackets(index); !status.ok()) {
+      sink.PeerLost(neighbourhood_.rank(index), std::move(status));
+      return true;
+    }
+  }
+  if (in_place) {
+    if (absl::Status status = FindOperands(); !status.ok()) {
+      sink.PeerLost(neighbourhood_.rank(self_), std::move(status));
+      return true;
+    }
+    phase_ = Phase::kInPlace;
+  } else {
+    input_ = output_ = {};
+    round_count_ = (reduction_.count + round_elements_ - 1) / round_elements_;
+    phase_ = Phase::kStaged;
+  }
+  return true;
+}
+
+void SharedReducer::ReduceInline() {
+  if (reduction_.count == 0) return;
+  for (int index = 0; index < count_; ++index) sources_[static_cast<size_t>(index)] = PostOf(index).payload;
+  reduction_.reduce(reduction_.output, sources_.data(), sources_.size(), reduction_.count, reduction_.divisor);
+}
+
+void SharedReducer::End(MessageSink& sink) {
+  phase_ = Phase::kIdle;
+  sink.Reduced();
+}
+
+uint64_t SharedReducer::SliceBegin(int index, uint64_t elements) const {
+  return SliceStart(static_cast<uint64_t>(index), static_cast<uint64_t>(count_), elements, alignment_);
+}
+
+uint64_t SharedReducer::PiecesOf(int index) const {
+  const uint64_t elements = SliceBegin(index + 1, reduction_.count) - SliceBegin(index, reduction_.count);
+  return (elements + piece_ - 1) / piece_;
+}
+
+// False if there is none left.
+bool SharedReducer::ReducePiece(int owner) {
+  SliceState& slice = SliceOf(owner);
+  const uint64_t pieces = PiecesOf(owner);
+  if (slice.claimed.load(std::memory_order_relaxed) >= pieces) return false;
+  const uint64_t piece = slice.claimed.fetch_add(1, std::memory_order_relaxed);
+  if (piece >= pieces) return false;
+  own().busy.store(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  Pause();
+  bool closed = false;
+  for (int index = 0; index < count_; ++index) closed |= board(index).closed.load(std::memory_order_acquire) != 0;
+  if (!closed) {
+    const uint64_t begin = SliceBegin(owner, reduction_.count) + piece * piece_;
+    ReduceRange(begin, std::min(begin + piece_, SliceBegin(owner + 1, reduction_.count)));
+  }
+  own().busy.store(0, std::memory_order_release);
+  if (closed) return false;
+  Pause();
+  if (slice.done.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces) WakeNeighbours();
+  return true;
+}
+
+void SharedReducer::ReduceRange(uint64_t begin, uint64_t end) {
+  const size_t element = reduction_.element_bytes;
+  const uint64_t block = kBlockBytes / element;
+  for (uint64_t at = begin; at < end; at += block) {
+    const uint64_t elements = std::min(block, end - at);
+    const size_t offset = at * element;
+    for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = operands_[i].input + offset;
+    std::byte* const result = operands_[static_cast<size_t>(self_)].output + offset;
+    reduction_.reduce(result, sources_.data(), sources_.size(), elements, reduction_.divisor);
+    for (int index = 0; index < count_; ++index) {
+      if (index != self_)
+        std::memcpy(operands_[static_cast<size_t>(index)].output + offset, result, elements * element);
+    }
+  }
+}
+
+bool SharedReducer::AllDone() const {
+  for (int index = 0; index < count_; ++index) {
+    if (SliceOf(index).done.load(std::memory_order_acquire) < PiecesOf(index)) return false;
+  }
+  return true;
+}
+
+// The elements of a round that a rank reduces.
+void SharedReducer::Range(uint64_t round, int index, uint64_t& begin, uint64_t& count) const {
+  const uint64_t first = round * round_elements_;
+  const uint64_t elements = std::min(round_elements_, reduction_.count - first);
+  begin = first + SliceBegin(index, elements);
+  count = first + SliceBegin(index + 1, elements) - begin;
+}
+
+bool SharedReducer::StageMore() {
+  if (staged_ == round_count_ || staged_ == copied_ + 2) return false;
+  const uint64_t round = rounds_before_ + staged_;
+  for (int index = 0; index < count_; ++index) {
+    uint64_t begin = 0, count = 0;
+    Range(staged_, index, begin, count);
+    if (index == self_ || count == 0) continue;
+    std::memcpy(layout_.input_cell(neighbourhood_.segment(self_), round, index),
+                static_cast<const std::byte*>(reduction_.input) + begin * reduction_.element_bytes,
+                count * reduction_.element_bytes);
+  }
+  ++staged_;
+  Pause();
+  own().staged.store(rounds_before_ + staged_, std::memory_order_release);
+  WakeNeighbours();
+  return true;
+}
+
+bool SharedReducer::AllStaged() const {
+  for (int index = 0; index < count_; ++index) {
+    if (board(index).staged.load(std::memory_order_acquire) <= rounds_before_ + reduced_) return false;
+  }
+  return true;
+}
+
+bool SharedReducer::AllReduced() const {
+  for (int index = 0; index < count_; ++index) {
+    if (board(index).reduced.load(std::memory_order_acquire) <= rounds_before_ + copied_) return false;
+  }
+  return true;
+}
+
+void SharedReducer::ReduceRound() {
+  const uint64_t round = rounds_before_ + reduced_;
+  const size_t element = reduction_.element_bytes;
+  const uint64_t block = kBlockBytes / element;
+  uint64_t begin = 0, count = 0;
+  Range(reduced_, self_, begin, count);
+  for (uint64_t at = 0; at < count; at += block) {
+    const uint64_t elements = std::min(block, count - at);
+    for (int index = 0; index < count_; ++index) {
+      sources_[static_cast<size_t>(index)] =
+          index == self_ ? static_cast<const std::byte*>(reduction_.input) + (begin + at) * element
+                         : layout_.input_cell(neighbourhood_.segment(index), round, self_) + at * element;
+    }
+    std::byte* const result = static_cast<std::byte*>(reduction_.output) + (begin + at) * element;
+    reduction_.reduce(result, sources_.data(), sources_.size(), elements, reduction_.divisor);
+    std::memcpy(layout_.result_cell(neighbourhood_.segment(self_), round) + at * element, result, elements * element);
+  }
+  ++reduced_;
+  Pause();
+  own().reduced.store(rounds_before_ + reduced_, std::memory_order_release);
+  WakeNeighbours();
+}
+
+void SharedReducer::CopyResults() {
+  const uint64_t round = rounds_before_ + copied_;
+  for (int index = 0; index < count_; ++index) {
+    uint64_t begin = 0, count = 0;
+    Range(copied_, index, begin, count);
+    if (index == self_ || count == 0) continue;
+    std::memcpy(static_cast<std::byte*>(reduction_.output) + begin * reduction_.element_bytes,
+                layout_.result_cell(neighbourhood_.segment(index), round), count * reduction_.element_bytes);
+  }
+  ++copied_;
+}
+
+}  // namespace tutti
