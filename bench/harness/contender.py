@@ -67,7 +67,7 @@ class Contender:
     packages: str  # Debian's
     commands: Callable[[Job], list[Command]]  # to be run together; rank 0's result is in the first one's output
     only_ranks: int | None = None
-    is_bound: bool = False  # moves the bytes and reduces nothing
+    is_bound: bool = False  # no library, but what the medium allows: not among the peers that one can win against
 
     @property
     def family(self) -> str:

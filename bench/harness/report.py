@@ -1,6 +1,7 @@
 """Tables, CSV and plot of a comparison."""
 
 import csv
+import itertools
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -63,18 +64,25 @@ def _table(group: list[Series]) -> str:
              "time in us, median [lowest..highest] of the rounds",
              f"  {'':26}{'':34}{'GB/s bus':>9}{ratio_titles}"]
     lines += [_row(one, ours) for one in group]
-    lines.append(versus_best_peer(group))
+    lines.append(versus_best(group))
     return "\n".join(lines)
 
 
-def versus_best_peer(group: list[Series]) -> str:
-    """A line for each of ours; empty if no peer has a time."""
-    peers = [one for one in group if one.contender.family != "tutti" and not one.contender.is_bound and one.times]
-    if not peers:
-        return ""
-    best = min(peers, key=lambda one: statistics.median(one.times))
-    return "".join(f"  {one.contender.name} / best peer ({best.contender.library}): {spread_text(one.ratio_to(best))}\n"
-                   for one in group if one.contender.family == "tutti")
+def versus_best(group: list[Series]) -> str:
+    """Two lines for each of ours: over the fastest library, and over the fastest of what the medium allows. None of
+    those without a time."""
+    lines = []
+    for one in group:
+        if one.contender.family != "tutti":
+            continue
+        for title, is_bound in (("best peer", False), ("bound", True)):
+            others = [other for other in group
+                      if other.contender.family != "tutti" and other.contender.is_bound == is_bound and other.times]
+            if others:
+                best = min(others, key=lambda other: statistics.median(other.times))
+                ratio = spread_text(one.ratio_to(best))
+                lines.append(f"  {one.contender.name} / {title} ({best.contender.library}): {ratio}\n")
+    return "".join(lines)
 
 
 def _row(one: Series, ours: list[Series]) -> str:
@@ -132,10 +140,11 @@ def _plot_panel(axis, series: list[Series]) -> None:
     for one in series:
         if one.times:
             curves.setdefault(one.contender, []).append(one)
+    grays = itertools.cycle([":", "-.", "--"])
     for contender, points in curves.items():
         points.sort(key=lambda one: one.bytes)
         spreads = [one.spread() for one in points]
-        style = {"linestyle": ":", "color": "gray"} if contender.is_bound else {"marker": "o", "markersize": 3}
+        style = {"linestyle": next(grays), "color": "gray"} if contender.is_bound else {"marker": "o", "markersize": 3}
         width = 2.5 if contender.family == "tutti" else 1
         line, = axis.plot([one.bytes for one in points], [s[0] for s in spreads], label=contender.name,
                           linewidth=width, **style)

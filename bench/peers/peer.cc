@@ -18,14 +18,10 @@ constexpr size_t kPeriod = 16;
 // Small whole numbers: their sums are exact, in whatever order.
 float Input(int rank, size_t index) { return static_cast<float>((index + 3 * static_cast<size_t>(rank)) % kPeriod); }
 
-struct Free {
-  void operator()(float* memory) const { std::free(memory); }
-};
-using Floats = std::unique_ptr<float[], Free>;
-
-Floats Allocate(size_t count) {
+std::shared_ptr<float> AllocatePages(size_t count) {
   constexpr size_t kPage = 4096;
-  return Floats(static_cast<float*>(std::aligned_alloc(kPage, (count * sizeof(float) + kPage) / kPage * kPage)));
+  auto* memory = static_cast<float*>(std::aligned_alloc(kPage, (count * sizeof(float) + kPage) / kPage * kPage));
+  return {memory, [](float* pages) { std::free(pages); }};
 }
 
 size_t CountWrong(absl::Span<const float> data, int size) {
@@ -40,13 +36,13 @@ size_t CountWrong(absl::Span<const float> data, int size) {
 
 int Measure(Peer& peer, size_t count, int iterations, int warmup_iterations) {
   const size_t bytes = count * sizeof(float);
-  const Floats pattern = Allocate(count);
-  const Floats data = Allocate(count);
+  const std::shared_ptr<float> pattern = AllocatePages(count);
+  const std::shared_ptr<float> data = peer.Allocate(count);
   if (pattern == nullptr || data == nullptr) {
     std::fprintf(stderr, "no memory for buffers of %zu bytes\n", bytes);
     return 1;
   }
-  for (size_t i = 0; i < count; ++i) pattern[i] = Input(peer.rank(), i);
+  for (size_t i = 0; i < count; ++i) pattern.get()[i] = Input(peer.rank(), i);
   const std::function<void()> all_reduce = peer.PrepareAllReduce(absl::MakeSpan(data.get(), count));
   const absl::StatusOr<Times> times = TimeOperation(
       {.fill = [&] { std::memcpy(data.get(), pattern.get(), bytes); },
@@ -66,6 +62,8 @@ int Measure(Peer& peer, size_t count, int iterations, int warmup_iterations) {
 }
 
 }  // namespace
+
+std::shared_ptr<float> Peer::Allocate(size_t count) { return AllocatePages(count); }
 
 int RunPeer(Peer& peer, int argc, char** argv) {
   uint64_t bytes = 0;

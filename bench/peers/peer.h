@@ -10,6 +10,7 @@
 #define TUTTI_BENCH_PEERS_PEER_H_
 
 #include <functional>
+#include <memory>
 
 #include "absl/types/span.h"
 
@@ -21,7 +22,9 @@ class Peer {
   virtual ~Peer() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // The sum over the ranks, in place, ready to be run any number of times.
+  // Where the data lies: memory of the program, unless the driver has its own. Null if there is none.
+  virtual std::shared_ptr<float> Allocate(size_t count);
+  // The sum over the ranks, in place, of data from Allocate, ready to be run any number of times.
   virtual std::function<void()> PrepareAllReduce(absl::Span<float> data) = 0;
   // False for a driver that only moves as many bytes as an all-reduce would.
   virtual bool reduces() const { return true; }

@@ -13,8 +13,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(BENCH))
 
 from harness import child  # noqa: E402
+from harness.contender import Contender, Job  # noqa: E402
 from harness.loopback import CONTENDERS  # noqa: E402
-from harness.report import Series  # noqa: E402
+from harness.report import Series, versus_best  # noqa: E402
 
 RESULT = "echo result bytes=$2 iterations=$3 median_us=50.5 min_us=40 p99_us=60 max_us=70 wrong=$WRONG"
 
@@ -46,8 +47,11 @@ class CompareTest(unittest.TestCase):
 
     def sockets_do(self, reno: str, system: str) -> None:
         """What runs in place of the two bare sockets."""
-        driver = self.folder / "bench/peers/socket_peer"
-        driver.write_text(f"#!/bin/sh\nWRONG=0\nif [ $1 = reno ]; then\n{reno}\nelse\n{system}\nfi\n")
+        self.driver_does("socket_peer", f"if [ $1 = reno ]; then\n{reno}\nelse\n{system}\nfi")
+
+    def driver_does(self, name: str, what: str) -> None:
+        driver = self.folder / "bench/peers" / name
+        driver.write_text(f"#!/bin/sh\nWRONG=0\n{what}\n")
         driver.chmod(0o755)
 
     def rows(self) -> list[list[str]]:
@@ -62,6 +66,24 @@ class CompareTest(unittest.TestCase):
                          "library,transport,buffers,operation,ranks,bytes,median_us,min_us,max_us")
         self.assertEqual(self.rows()[1:], [[name, "tcp", "own", "all_reduce", "2", count, "50.500", "50.500", "50.500"]
                                            for count in ("4", "1024") for name in ("socket-reno", "socket-system")])
+
+    def test_over_shm_runs_what_shares_memory_and_nothing_else(self) -> None:
+        self.sockets_do(RESULT, RESULT)
+        self.driver_does("memory_peer", f"[ $1 = in-place ] || WRONG=1\n{RESULT}")
+        done = self.compare("-l", "memory", "-t", "shm", "-s", "4,256M", "-r", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([[row[0], row[1], row[5], row[6]] for row in self.rows()[1:]],
+                         [[f"memory-{mode}", "shm", count, time] for count in ("4", str(256 << 20))
+                          for mode, time in (("in-place", "50.500"), ("staged", "wrong"))])
+
+    def test_plots_every_contender_that_has_a_time(self) -> None:
+        self.driver_does("memory_peer", RESULT)
+        done = self.compare("-l", "memory", "-t", "shm", "-s", "4,1K", "-r", "1")
+        if "python3-matplotlib is not installed" in done.stdout:
+            self.skipTest("python3-matplotlib is not installed")
+        plot = (self.folder / "out.svg").read_text()
+        for text in ("2 ranks, shm", "memory-in-place", "memory-staged"):
+            self.assertIn(f"<!-- {text}" if text.startswith("memory") else text, plot)
 
     def test_goes_on_after_a_program_that_hangs_and_leaves_nothing_of_it(self) -> None:
         self.sockets_do("setsid sleep 100 & sleep 100", RESULT)
@@ -109,6 +131,41 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(self.series("timeout", 4.0, 8.0).spread(), (6.0, 4.0, 8.0))
         self.assertEqual(self.series("timeout", 4.0).ratio_to(self.series(1.0, "failed")), None)
         self.assertEqual(self.series("timeout", "failed").spread(), "timeout")
+
+
+class RatioTest(unittest.TestCase):
+    @staticmethod
+    def series(library: str, *rounds: float | str) -> Series:
+        contender, = (one for one in CONTENDERS
+                      if (one.library, one.transport, one.buffers) == (library, "shm", "own"))
+        return Series(contender, 2, 4, list(rounds))
+
+    def test_holds_ours_against_the_fastest_library_and_apart_from_it_against_the_fastest_bound(self) -> None:
+        group = [self.series("tutti", 6.0), self.series("mpich", 3.0), self.series("openmpi", 12.0),
+                 self.series("memory-staged", 2.0), self.series("memory-in-place", 1.0)]
+        self.assertEqual(versus_best(group), "  tutti / best peer (mpich): 2 [2..2]\n"
+                                             "  tutti / bound (memory-in-place): 6 [6..6]\n")
+
+    def test_is_silent_about_what_has_no_time(self) -> None:
+        self.assertEqual(versus_best([self.series("tutti", 6.0), self.series("mpich", "timeout")]), "")
+
+
+class ContendersTest(unittest.TestCase):
+    @staticmethod
+    def environments(contender: Contender) -> list[dict[str, str]]:
+        job = Job(build=Path("/build"), scratch=Path("/scratch"), ranks=2, bytes=4, iterations=1, warmup_iterations=1,
+                  realtime=False)
+        return [command.environment for command in contender.commands(job)]
+
+    def test_ours_is_held_to_tcp_in_its_rows_of_tcp_and_left_to_choose_in_those_of_shm(self) -> None:
+        for contender in CONTENDERS:
+            if contender.family == "tutti":
+                expected = {"TUTTI_SHARED_MEMORY": "off"} if contender.transport == "tcp" else {}
+                self.assertEqual(self.environments(contender), [expected], contender.name)
+
+    def test_no_two_have_the_same_name(self) -> None:
+        names = [(one.transport, one.name) for one in CONTENDERS]
+        self.assertEqual(len(names), len(set(names)))
 
 
 class ChildTest(unittest.TestCase):
