@@ -118,7 +118,7 @@ class TransportSide final : public MessageSink {
   void Received(int, Channel, const MessageTag&) override { --missing_; }
   void Sent(uint64_t) override { --unsent_; }
   void Reduced() override {}
-  void Disagrees(int) override {}
+  void Disagrees(int, bool) override {}
   void PeerLost(int, absl::Status why) override {
     fprintf(stderr, "%s\n", why.ToString().c_str());
     std::exit(1);

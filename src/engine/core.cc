@@ -91,6 +91,9 @@ void Core::Activate(EngineOperation* operation) {
                                                           .root = RootOf(*operation),
                                                           .wide = operation->wide});
   if (!program.ok()) return Report({.kind = Trouble::Kind::kInternal, .status = program.status()});
+  if (operation->channel == Channel::kCollective && endpoint_->shared_memory() != nullptr) {
+    endpoint_->shared_memory()->BeginOther(operation->sequence);
+  }
   operation->program = *program;
   operation->next_segment = 0;
   operation->oldest_segment = 0;
@@ -117,6 +120,7 @@ void Core::Activate(EngineOperation* operation) {
 
 void Core::BeginShared(const EngineOperation& operation) {
   endpoint_->shared_memory()->BeginReduction({.fingerprint = operation.fingerprint,
+                                              .history = operation.history,
                                               .sequence = operation.sequence,
                                               .input = operation.input,
                                               .output = operation.output,
@@ -452,7 +456,19 @@ void Core::PeerLost(int peer, absl::Status why) {
 
 void Core::Reduced() { advanced_.push_back(collectives_.active); }
 
-void Core::Disagrees(int peer) { Mismatched(*collectives_.active, peer, {.sequence = collectives_.active->sequence}); }
+void Core::Disagrees(int peer, bool before) {
+  const EngineOperation& operation = *collectives_.active;
+  if (!before) {
+    Mismatched(operation, peer, {.sequence = operation.sequence});
+    return;
+  }
+  Report({.kind = Trouble::Kind::kDiverged,
+          .peer = peer,
+          .sequence = operation.sequence,
+          .status = absl::FailedPreconditionError(
+              absl::StrCat("rank ", peer, " has called other collectives than this rank (rank ", endpoint_->rank(),
+                           ") before operation ", operation.sequence, ", ", ToString(operation.descriptor)))});
+}
 
 void Core::CheckDeadlines(absl::Time now) {
   for (const EngineOperation* operation : pending_) {

@@ -33,7 +33,13 @@ namespace tutti {
 
 // What went wrong, as one rank sees it. Not yet the verdict.
 struct Trouble {
-  enum class Kind : uint8_t { kPeerLost, kMismatch, kTimeout, kInternal };
+  enum class Kind : uint8_t {
+    kPeerLost,
+    kMismatch,
+    kDiverged,  // ranks have called different things before
+    kTimeout,
+    kInternal,
+  };
   Kind kind = Kind::kInternal;
   int peer = -1;          // kPeerLost
   uint32_t sequence = 0;  // of the collective, 0 if it was none
@@ -91,7 +97,7 @@ class Core final : public MessageSink {
   void Sent(uint64_t cookie) override;
   void PeerLost(int peer, absl::Status why) override;
   void Reduced() override;
-  void Disagrees(int peer) override;
+  void Disagrees(int peer, bool before) override;
 
   Lane* LaneOf(const EngineOperation& operation);
   void StartReceive(EngineOperation* operation);

@@ -16,6 +16,8 @@ constexpr absl::Duration kLook = absl::Milliseconds(1);
 constexpr int kLooksUntilDormant = 50;
 // An upper bound of any sleep of the driver, should a wake-up be lost on the way.
 constexpr absl::Duration kSleep = absl::Seconds(1);
+// Looking at the clock takes longer than an idle Poll.
+constexpr int kPollsPerClock = 16;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -81,17 +83,18 @@ Work Engine::JoinBatch(absl::Span<EngineOperation* const> operations) {
 }
 
 void Engine::Submit(absl::Span<EngineOperation* const> operations) {
-  bool drive = false;
   bool background = false;
+  bool moves = false;  // something that Poll may move at once
   {
     absl::MutexLock lock(&mutex_);
     if (!verdict_.ok()) return Refuse(operations);
     for (EngineOperation* operation : operations) {
       operation->waiter.store(this);
       background |= operation->background;
+      moves |= operation->descriptor.algorithm != Algorithm::kShared;
       if (operation->channel == Channel::kCollective) {
         operation->sequence = ++sequence_;
-        journal_.Begin(operation->sequence, operation->descriptor);
+        operation->history = journal_.Begin(operation->sequence, operation->descriptor, operation->fingerprint);
       }
       ++issued_count_;
       issued_.push_back(operation);
@@ -99,20 +102,21 @@ void Engine::Submit(absl::Span<EngineOperation* const> operations) {
     if (driving_) {
       attention_.store(true);
       WakeDriver();
+      moves = false;
     } else {
-      driving_ = drive = true;
+      driving_ = moves;
       StartIssued();
     }
+    if (!moves) {
+      if (background || dormant_) WakeBackground();
+      return;
+    }
   }
-  if (drive) {
-    core_.Progress();
-    AnnounceCompleted();
-  }
-  if (drive || background) {
-    absl::MutexLock lock(&mutex_);
-    if (drive) ReleaseToken();
-    if ((background || dormant_) && InFlight()) WakeBackground();
-  }
+  core_.Progress();
+  AnnounceCompleted();
+  absl::MutexLock lock(&mutex_);
+  ReleaseToken();
+  if ((background || dormant_) && InFlight()) WakeBackground();
 }
 
 void Engine::Refuse(absl::Span<EngineOperation* const> operations) {
@@ -149,6 +153,7 @@ void Engine::WaitFor(EngineOperation& operation) {
     }
     if (operation.Done()) return;
     driving_ = true;
+    AttendLocked();
   }
   DriveUntilDone(operation);
   absl::MutexLock lock(&mutex_);
@@ -197,15 +202,20 @@ void Engine::DriveInBackground() {
 template <typename Stop>
 void Engine::Drive(const Stop& stop) {
   absl::Time idle_since = absl::InfiniteFuture();
-  Attend();
+  int idle_polls = 0;
   while (!stop()) {
     if (core_.Progress()) {
       idle_since = absl::InfiniteFuture();
+      idle_polls = 0;
       AnnounceCompleted();
       continue;
     }
     if (attention_.load()) {
       Attend();
+      continue;
+    }
+    if (++idle_polls % kPollsPerClock != 0 && !options_.yield) {
+      Pause();
       continue;
     }
     const absl::Time now = absl::Now();
@@ -226,6 +236,10 @@ void Engine::Drive(const Stop& stop) {
 // Passes on what was issued meanwhile, and ends everything if there is a verdict.
 void Engine::Attend() {
   absl::MutexLock lock(&mutex_);
+  AttendLocked();
+}
+
+void Engine::AttendLocked() {
   attention_.store(false);
   if (verdict_.ok()) {
     StartIssued();
@@ -271,6 +285,7 @@ void Engine::BackgroundLoop() {
     if (kick_ && unattended && !driving_ && waiting_.load() == 0) {
       kick_ = false;
       driving_ = true;
+      AttendLocked();
       mutex_.Unlock();
       DriveInBackground();
       mutex_.Lock();

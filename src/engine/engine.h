@@ -88,6 +88,7 @@ class Engine final : public OperationWaiter {
   template <typename Stop>
   void Drive(const Stop& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   void Attend() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AttendLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnnounceCompleted() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleTrouble() ABSL_LOCKS_EXCLUDED(mutex_);
   template <typename Stop>

@@ -77,6 +77,7 @@ class EngineOperation final : public Operation {
   // Constant from issue to completion.
   OperationDescriptor descriptor;
   uint64_t fingerprint = 0;
+  uint64_t history = 0;  // of a collective: over all up to this one
   uint32_t sequence = 0;
   Channel channel = Channel::kCollective;
   uint32_t label = 0;  // point to point only

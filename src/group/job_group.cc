@@ -46,6 +46,8 @@ class JobControl final : public ControlPlane {
         // Without a sequence number nobody else can be asked: this rank's own view is all there is.
         return trouble.sequence == 0 ? relay_->Pronounce(trouble.status)
                                      : membership_->ReportMismatch(trouble.sequence);
+      case Trouble::Kind::kDiverged:
+        return;  // the next heartbeat shows where
       case Trouble::Kind::kTimeout:
         return membership_->ReportTimeout(trouble.sequence, std::string(trouble.status.message()));
       case Trouble::Kind::kInternal:

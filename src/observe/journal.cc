@@ -15,7 +15,8 @@ uint64_t Scramble(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-uint64_t Mix(uint64_t hash, uint64_t field) { return Scramble(hash + 0x9e3779b97f4a7c15 + Scramble(field)); }
+// Different fields in the same place give different hashes, and so does another order.
+uint64_t Mix(uint64_t hash, uint64_t field) { return Scramble(hash * 0x9e3779b97f4a7c15 + field + 1); }
 
 bool IsPair(Collective collective) { return collective == Collective::kSend || collective == Collective::kRecv; }
 
@@ -29,18 +30,17 @@ uint64_t HashCounts(absl::Span<const size_t> counts) {
 
 uint64_t Fingerprint(const OperationDescriptor& descriptor) {
   const bool pair = IsPair(descriptor.collective);
-  uint64_t hash = 0;
-  hash = Mix(hash, static_cast<uint64_t>(pair ? Collective::kSend : descriptor.collective));
-  hash = Mix(hash, static_cast<uint64_t>(descriptor.type));
-  hash = Mix(hash, static_cast<uint64_t>(descriptor.algorithm));
+  const bool reduces = Reduces(descriptor.collective);
+  const auto collective = static_cast<uint64_t>(pair ? Collective::kSend : descriptor.collective);
+  const uint64_t root = pair ? 0 : static_cast<uint32_t>(descriptor.root);
+  const uint64_t op = reduces ? static_cast<uint64_t>(descriptor.op) : 0;
+  // Codes of a byte each.
+  uint64_t hash = Mix(0, collective | op << 8 | static_cast<uint64_t>(descriptor.type) << 16 |
+                             static_cast<uint64_t>(descriptor.algorithm) << 24 | root << 32);
   hash = Mix(hash, descriptor.count);
   hash = Mix(hash, descriptor.segment_bytes);
   if (descriptor.uneven) hash = Mix(hash, ~descriptor.counts_hash);
-  if (!pair) hash = Mix(hash, static_cast<uint64_t>(descriptor.root));
-  if (Reduces(descriptor.collective)) {
-    hash = Mix(hash, static_cast<uint64_t>(descriptor.op));
-    hash = Mix(hash, std::bit_cast<uint64_t>(descriptor.divisor));
-  }
+  if (reduces) hash = Mix(hash, std::bit_cast<uint64_t>(descriptor.divisor));
   return hash;
 }
 
@@ -75,12 +75,12 @@ std::string ToString(const OperationDescriptor& descriptor) {
   return text;
 }
 
-void Journal::Begin(uint32_t sequence, const OperationDescriptor& descriptor) {
-  const uint64_t fingerprint = Fingerprint(descriptor);
+uint64_t Journal::Begin(uint32_t sequence, const OperationDescriptor& descriptor, uint64_t fingerprint) {
   absl::MutexLock lock(&mutex_);
   const uint64_t history = Mix(ring_[latest_ % kEntries].history, fingerprint);
   ring_[sequence % kEntries] = {.sequence = sequence, .descriptor = descriptor, .history = history};
   latest_ = sequence;
+  return history;
 }
 
 void Journal::End(uint32_t sequence) {

@@ -54,7 +54,8 @@ class Journal {
     bool done = false;
   };
 
-  void Begin(uint32_t sequence, const OperationDescriptor& descriptor);
+  // With the descriptor's fingerprint. Its history, which is that of the other ranks if all operations were.
+  uint64_t Begin(uint32_t sequence, const OperationDescriptor& descriptor, uint64_t fingerprint);
   void End(uint32_t sequence);
 
   std::optional<Entry> Find(uint32_t sequence) const;

@@ -41,8 +41,8 @@ namespace tutti {
 
 struct Member {
   Identity identity;
-  std::string data_address;   // of its data listener, as SocketAddress::Parse takes it
-  std::string local_address;  // of its listener for ranks on the same host; "": it has none
+  std::string data_address = {};   // of its data listener, as SocketAddress::Parse takes it
+  std::string local_address = {};  // of its listener for ranks on the same host; "": it has none
 };
 
 struct MembershipOptions {

@@ -57,8 +57,9 @@ class MessageSink {
   virtual void PeerLost(int peer, absl::Status why) = 0;
   // The reduction that was begun has ended: its output is complete, and its memory may be reused.
   virtual void Reduced() = 0;
-  // The peer has begun a reduction with another fingerprint or sequence number. There is none under way any more.
-  virtual void Disagrees(int peer) = 0;
+  // Instead of the reduction that was begun, the peer has come to something else, or it has `before`, as its history
+  // shows. There is none under way any more.
+  virtual void Disagrees(int peer, bool before) = 0;
 
  protected:
   ~MessageSink() = default;
@@ -73,6 +74,7 @@ struct Striping {
 // An all-reduce in one piece.
 struct SharedReduction {
   uint64_t fingerprint = 0;
+  uint64_t history = 0;  // equal on all ranks if what they have called so far is
   uint32_t sequence = 0;
   const void* input = nullptr;  // may be the output
   void* output = nullptr;
@@ -88,6 +90,8 @@ class SharedMemory {
   // Begins; Poll carries it out, and tells the sink of its end. One at a time. All ranks begin the same ones in the
   // same order.
   virtual void BeginReduction(const SharedReduction& reduction) = 0;
+  // This rank has come to a collective with this sequence number that is carried out by messages.
+  virtual void BeginOther(uint32_t sequence) = 0;
 
  protected:
   ~SharedMemory() = default;

@@ -40,7 +40,7 @@ class World {
     operation->Prepare(request, size(), *tables_.back());
     if (operation->channel == Channel::kCollective) {
       operation->sequence = ++sequences_[static_cast<size_t>(rank)];
-      journals_[static_cast<size_t>(rank)]->Begin(operation->sequence, operation->descriptor);
+      journals_[static_cast<size_t>(rank)]->Begin(operation->sequence, operation->descriptor, operation->fingerprint);
     }
     core(rank).Start(operation);
     return Work(operation);

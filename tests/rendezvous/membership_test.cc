@@ -35,6 +35,10 @@ using ::testing::HasSubstr;
 constexpr absl::Duration kPatience = absl::Seconds(30);  // for what is certain to come
 constexpr absl::Duration kPrompt = absl::Seconds(5);     // for verdicts; far below any deadline here
 
+void Begin(Journal& journal, uint32_t sequence, const OperationDescriptor& descriptor) {
+  journal.Begin(sequence, descriptor, Fingerprint(descriptor));
+}
+
 OperationDescriptor AllReduceOf(uint64_t count) {
   return {.collective = Collective::kAllReduce,
           .op = ReduceOp::kSum,
@@ -388,7 +392,7 @@ class MortalJob : public MembershipTest {
 
 TEST_F(MortalJob, TellsAllWhoHasDied) {
   Start(4);
-  victim_->journal().Begin(1, AllReduceOf(8));
+  Begin(victim_->journal(), 1, AllReduceOf(8));
   const absl::Time start = absl::Now();
   victim_->Die();
   for (Rank* rank : others_) {
@@ -473,7 +477,7 @@ TEST_F(MembershipTest, EndsWithoutAVerdict) {
 
 TEST_F(MembershipTest, TellsAllAboutAMismatch) {
   const std::vector<Rank*> ranks = JoinAll(4);
-  for (Rank* rank : ranks) rank->journal.Begin(1, AllReduceOf(rank == ranks[0] ? 409600 : 409598));
+  for (Rank* rank : ranks) Begin(rank->journal, 1, AllReduceOf(rank == ranks[0] ? 409600 : 409598));
   ranks[2]->get().ReportMismatch(1);
   for (Rank* rank : ranks) {
     const absl::Status verdict = rank->Verdict();
@@ -487,7 +491,7 @@ TEST_F(MembershipTest, FindsAMismatchThatNobodyReports) {
   const std::vector<Rank*> ranks = JoinAll(3);
   for (uint32_t sequence = 1; sequence <= 6; ++sequence) {
     for (Rank* rank : ranks) {
-      rank->journal.Begin(sequence, AllReduceOf(rank == ranks[1] && sequence == 5 ? 7 : 8));
+      Begin(rank->journal, sequence, AllReduceOf(rank == ranks[1] && sequence == 5 ? 7 : 8));
       rank->journal.End(sequence);
     }
   }
@@ -497,9 +501,9 @@ TEST_F(MembershipTest, FindsAMismatchThatNobodyReports) {
 TEST_F(MembershipTest, NamesWhoIsLate) {
   const std::vector<Rank*> ranks = JoinAll(3);
   for (Rank* rank : ranks) {
-    rank->journal.Begin(1, AllReduceOf(8));
+    Begin(rank->journal, 1, AllReduceOf(8));
     rank->journal.End(1);
-    if (rank != ranks[2]) rank->journal.Begin(2, AllReduceOf(9));
+    if (rank != ranks[2]) Begin(rank->journal, 2, AllReduceOf(9));
   }
   ranks[0]->get().ReportTimeout(2, "all-reduce (sequence 2) timed out after 30 s");
   ranks[1]->get().ReportTimeout(2, "all-reduce (sequence 2) timed out after 30 s");

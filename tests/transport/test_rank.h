@@ -71,7 +71,7 @@ class TestRank final : private MessageSink {
   void Sent(uint64_t cookie) override;
   void PeerLost(int peer, absl::Status why) override;
   void Reduced() override { ++reduced_; }
-  void Disagrees(int peer) override { disagreeing_.push_back(peer); }
+  void Disagrees(int peer, bool) override { disagreeing_.push_back(peer); }
   void CheckCall(int peer);
 
   std::unique_ptr<Endpoint> endpoint_;

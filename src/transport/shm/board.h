@@ -26,6 +26,7 @@ struct SharedPlace {
 struct alignas(kLine) Post {
   std::atomic<uint64_t> epoch;  // of the reduction; written last, and read first
   uint64_t fingerprint;
+  uint64_t history;
   uint32_t sequence;
   uint32_t packets;  // that the rank has sent to each neighbour before, about buffers
   union {
@@ -43,12 +44,13 @@ struct alignas(kLine) SliceState {
 };
 
 struct Board {
-  alignas(kLine) std::atomic<uint32_t> asleep;   // cleared by who wakes it
-  alignas(kLine) std::atomic<uint32_t> closed;   // the rank's memory is to be left alone
-  alignas(kLine) std::atomic<uint32_t> busy;     // the rank is writing to others' memory
-  alignas(kLine) std::atomic<uint64_t> staged;   // rounds for which this rank's inputs are in its cells
-  alignas(kLine) std::atomic<uint64_t> reduced;  // rounds for which this rank's result is in its cell
-  Post posts[2];                                 // by the epoch's parity
+  alignas(kLine) std::atomic<uint32_t> asleep;       // cleared by who wakes it
+  alignas(kLine) std::atomic<uint32_t> closed;       // the rank's memory is to be left alone
+  alignas(kLine) std::atomic<uint32_t> busy;         // the rank is writing to others' memory
+  alignas(kLine) std::atomic<uint32_t> by_messages;  // sequence number of the latest collective by messages
+  alignas(kLine) std::atomic<uint64_t> staged;       // rounds for which this rank's inputs are in its cells
+  alignas(kLine) std::atomic<uint64_t> reduced;      // rounds for which this rank's result is in its cell
+  Post posts[2];                                     // by the epoch's parity
   SliceState slices[2];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);

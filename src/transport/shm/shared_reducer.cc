@@ -81,6 +81,8 @@ void SharedReducer::WakeNeighbours() {
 void SharedReducer::Begin(const SharedReduction& reduction) {
   reduction_ = reduction;
   ++epoch_;
+  for (const auto& [index, id] : ended_mappings_) mapped_[index].erase(id);
+  ended_mappings_.clear();
   bytes_ = reduction.count * reduction.element_bytes;
   alignment_ = kLine / reduction.element_bytes;
   is_inline_ = bytes_ <= InlineBytesMax(count_);
@@ -104,6 +106,7 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
     staged_ = reduced_ = copied_ = 0;
   }
   post.fingerprint = reduction.fingerprint;
+  post.history = reduction.history;
   post.sequence = reduction.sequence;
   post.packets = packets_;
   Pause();
@@ -154,7 +157,7 @@ absl::Status SharedReducer::ReadPackets(int index) {
     TUTTI_RETURN_IF_ERROR(received.status());
     if (!received->has_value()) return absl::OkStatus();
     const Packet& packet = (*received)->packet;
-    if (packet.kind == kBufferEnded) mapped_[i].erase(packet.id);
+    if (packet.kind == kBufferEnded) ended_mappings_.emplace_back(i, packet.id);
     if (packet.kind != kBuffer || mapped_[i].count(packet.id) > 0) continue;
     TUTTI_ASSIGN_OR_RETURN(mapped_[i][packet.id],
                            Segment::Attach(std::move((*received)->descriptors[0]), packet.bytes));
@@ -248,13 +251,25 @@ bool SharedReducer::WaitsFor(int index) const {
   return false;
 }
 
+bool SharedReducer::LookForOthers(MessageSink& sink) {
+  if (phase_ != Phase::kGathering) return false;
+  for (int index = 0; index < count_; ++index) {
+    if (HasPosted(index) || board(index).by_messages.load(std::memory_order_acquire) < reduction_.sequence) continue;
+    phase_ = Phase::kIdle;
+    sink.Disagrees(neighbourhood_.rank(index), /*before=*/false);
+    return true;
+  }
+  return false;
+}
+
 bool SharedReducer::Gather(MessageSink& sink) {
   for (; gathered_ < count_; ++gathered_) {
     if (!HasPosted(gathered_)) return false;
     const Post& post = PostOf(gathered_);
-    if (post.fingerprint != reduction_.fingerprint || post.sequence != reduction_.sequence) {
+    const bool here = post.fingerprint != reduction_.fingerprint || post.sequence != reduction_.sequence;
+    if (here || post.history != reduction_.history) {
       phase_ = Phase::kIdle;
-      sink.Disagrees(neighbourhood_.rank(gathered_));
+      sink.Disagrees(neighbourhood_.rank(gathered_), /*before=*/!here);
       return true;
     }
   }

@@ -31,6 +31,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -59,6 +60,8 @@ class SharedReducer {
 
   // Does what can be done without waiting, a piece at a time. True if anything was done.
   bool Advance(MessageSink& sink);
+  // Whether a neighbour has come to a collective by messages instead; then the reduction ends here.
+  bool LookForOthers(MessageSink& sink);
   // Whether Advance would do something.
   bool CanAdvance() const;
   // The neighbour has closed its socket: whether the reduction cannot end without it.
@@ -132,10 +135,13 @@ class SharedReducer {
   uint64_t round_elements_ = 0;
   uint64_t staged_ = 0, reduced_ = 0, copied_ = 0;  // rounds of this reduction
 
-  std::set<uint64_t> announced_;                     // own buffers that neighbours know
-  size_t ended_ = 0;                                 // own buffers that have ended, as far as considered
-  uint32_t packets_ = 0;                             // sent
-  std::vector<uint32_t> packets_read_;               // by neighbour: as its post had it when its packets were read
+  std::set<uint64_t> announced_;        // own buffers that neighbours know
+  size_t ended_ = 0;                    // own buffers that have ended, as far as considered
+  uint32_t packets_ = 0;                // sent
+  std::vector<uint32_t> packets_read_;  // by neighbour: as its post had it when its packets were read
+  // By neighbour and id: that have ended. The reduction at hand may still need them, if others have done it all before
+  // this rank came to it.
+  std::vector<std::pair<size_t, uint64_t>> ended_mappings_;
   std::vector<std::map<uint64_t, Segment>> mapped_;  // by neighbour: its buffers
 };
 

@@ -49,9 +49,7 @@ ShmEndpoint::ShmEndpoint(Neighbourhood neighbourhood, const SegmentLayout& layou
   }
 }
 
-ShmEndpoint::~ShmEndpoint() {
-  layout_.board(neighbourhood_.segment(neighbourhood_.self())).closed.store(1, std::memory_order_seq_cst);
-}
+ShmEndpoint::~ShmEndpoint() { own_board().closed.store(1, std::memory_order_seq_cst); }
 
 void ShmEndpoint::Send(int peer, Channel channel, const MessageTag& tag, const void* data, uint64_t bytes,
                        uint64_t cookie) {
@@ -81,7 +79,8 @@ bool ShmEndpoint::Poll(MessageSink& sink) {
   if (!active_.empty()) moved |= MoveStreams(sink);
   if (!all_near_) moved |= far_->Poll(sink);
   if (moved) return true;
-  if (++idle_polls_ % kPollsPerLook == 0) LookForClosed();
+  if (++idle_polls_ % kPollsPerLook == 0) LookAround();
+  if (std::exchange(looked_around_, false) && reducer_.LookForOthers(sink)) return true;
   return any_closed_ && ReportLost(sink);
 }
 
@@ -115,12 +114,12 @@ bool ShmEndpoint::HasLeft(int peer) {
 }
 
 void ShmEndpoint::Sleep(absl::Time deadline) {
-  std::atomic<uint32_t>& asleep = layout_.board(neighbourhood_.segment(neighbourhood_.self())).asleep;
+  std::atomic<uint32_t>& asleep = own_board().asleep;
   asleep.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!HasWork()) far_->Sleep(std::min(deadline, absl::Now() + kLookForClosed));
   asleep.store(0, std::memory_order_relaxed);
-  LookForClosed();
+  LookAround();
 }
 
 bool ShmEndpoint::HasWork() {
@@ -133,7 +132,9 @@ bool ShmEndpoint::HasWork() {
          std::any_of(active_.begin(), active_.end(), [](Stream* stream) { return stream->CanMove(); });
 }
 
-void ShmEndpoint::LookForClosed() {
+// For what the memory that Poll looks at does not show.
+void ShmEndpoint::LookAround() {
+  looked_around_ = true;
   if (::poll(sockets_.data(), sockets_.size(), 0) <= 0) return;
   for (int index = 0; index < neighbourhood_.count(); ++index) {
     pollfd& socket = sockets_[static_cast<size_t>(index)];

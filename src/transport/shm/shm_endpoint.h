@@ -46,6 +46,9 @@ class ShmEndpoint final : public Endpoint, private SharedMemory {
   };
 
   void BeginReduction(const SharedReduction& reduction) override { reducer_.Begin(reduction); }
+  void BeginOther(uint32_t sequence) override { own_board().by_messages.store(sequence, std::memory_order_release); }
+
+  Board& own_board() const { return layout_.board(neighbourhood_.segment(neighbourhood_.self())); }
 
   bool IsNear(int peer) const { return near_index_[static_cast<size_t>(peer)] >= 0; }
   Near& near(int index) { return near_[static_cast<size_t>(index)]; }
@@ -56,7 +59,7 @@ class ShmEndpoint final : public Endpoint, private SharedMemory {
   bool MoveStreams(MessageSink& sink);
   bool HasLeft(int peer);
   bool HasWork();
-  void LookForClosed();
+  void LookAround();
   bool ReportLost(MessageSink& sink);
   bool NeedsMore(int index);
 
@@ -67,6 +70,7 @@ class ShmEndpoint final : public Endpoint, private SharedMemory {
   std::vector<Near> near_;
   std::vector<Stream*> active_;  // that send or expect something
   std::vector<pollfd> sockets_;  // of the neighbours; -1: its own, or closed
+  bool looked_around_ = false;
   bool any_closed_ = false;
   uint32_t idle_polls_ = 0;
   SharedReducer reducer_;
