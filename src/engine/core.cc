@@ -89,7 +89,8 @@ void Core::Activate(EngineOperation* operation) {
                                                           .size = endpoint_->size(),
                                                           .rank = endpoint_->rank(),
                                                           .root = RootOf(*operation),
-                                                          .wide = operation->wide});
+                                                          .wide = operation->wide,
+                                                          .ranks_per_host = operation->ranks_per_host});
   if (!program.ok()) return Report({.kind = Trouble::Kind::kInternal, .status = program.status()});
   if (operation->channel == Channel::kCollective && endpoint_->shared_memory() != nullptr) {
     endpoint_->shared_memory()->BeginOther(operation->sequence);

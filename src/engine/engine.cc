@@ -65,7 +65,7 @@ Work Engine::Issue(const OperationRequest& request) {
 
 EngineOperation* Engine::Prepare(const OperationRequest& request) {
   EngineOperation* operation = pool_->Take(/*references=*/2);
-  operation->Prepare(request, size_, options_.selection);
+  operation->Prepare(request, size_, options_.selection, options_.ranks_per_host);
   if (operation->channel == Channel::kCollective && operation->message_bytes >= striping_.from_bytes) {
     operation->sockets = striping_.sockets;
   }

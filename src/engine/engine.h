@@ -39,6 +39,8 @@ struct EngineOptions {
   absl::Duration spin = absl::Microseconds(100);
   bool yield = false;
   SelectionTable selection;
+  // The same on all ranks: host h has the ranks from h times this on. 1: nothing is known of hosts, or they are uneven.
+  int ranks_per_host = 1;
 };
 
 class Engine final : public OperationWaiter {
@@ -68,7 +70,9 @@ class Engine final : public OperationWaiter {
   absl::Status verdict() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& DescribeTransport() const { return transport_; }
-  std::string DescribeSelection() const { return tutti::DescribeSelection(options_.selection, size_); }
+  std::string DescribeSelection() const {
+    return tutti::DescribeSelection(options_.selection, size_, options_.ranks_per_host);
+  }
 
  private:
   void WaitFor(EngineOperation& operation) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -8,14 +8,16 @@
 
 namespace tutti {
 
-void EngineOperation::Prepare(const OperationRequest& request, int size, const SelectionTable& table) {
+void EngineOperation::Prepare(const OperationRequest& request, int size, const SelectionTable& table,
+                              int group_ranks_per_host) {
   const bool uneven = !request.input_counts.empty() || !request.output_counts.empty();
   const Selection selected = Select({.collective = request.collective,
                                      .size = size,
                                      .count = request.count,
                                      .type = request.type,
                                      .op = request.op,
-                                     .uneven = uneven},
+                                     .uneven = uneven,
+                                     .ranks_per_host = group_ranks_per_host},
                                     table);
   descriptor = {.collective = request.collective,
                 .op = request.op,
@@ -36,6 +38,7 @@ void EngineOperation::Prepare(const OperationRequest& request, int size, const S
   label = request.label;
   kernels = Reduces(request.collective) ? KernelsFor(request.type, request.op) : ReduceKernels{};
   wide = selected.wide;
+  ranks_per_host = selected.ranks_per_host;
   background = request.background;
   reason = selected.reason;
   message_bytes = selected.message_bytes;

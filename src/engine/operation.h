@@ -68,8 +68,8 @@ class EngineOperation final : public Operation {
   void Ref() override { references_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() override;
 
-  // Everything that follows from the request, among `size` ranks.
-  void Prepare(const OperationRequest& request, int size, const SelectionTable& table);
+  // Everything that follows from the request, among `size` ranks on hosts as EngineOptions::ranks_per_host says.
+  void Prepare(const OperationRequest& request, int size, const SelectionTable& table, int group_ranks_per_host);
   // An operation that does nothing itself, and is done when `members` have told MemberDone.
   void PrepareBatch(uint32_t members);
   void MemberDone(const absl::Status& status);
@@ -85,6 +85,7 @@ class EngineOperation final : public Operation {
   void* output = nullptr;
   ReduceKernels kernels;  // reductions only
   bool wide = false;
+  int ranks_per_host = 1;  // see ScheduleKey
   bool background = false;
   std::vector<size_t> input_counts, output_counts;
   absl::Time issued, deadline;

@@ -25,10 +25,17 @@ std::vector<SelectionRule> DefaultRules() {
   constexpr uint64_t kAnyBytes = std::numeric_limits<uint64_t>::max();
   // Direct exchange opens a connection to every rank.
   constexpr int kDirectSize = 64;
+  // To every rank of its host, and to one on every other: 64 hosts of 8.
+  constexpr int kHierarchicalSize = 512;
   return {
       // At n = 2 an exchange of whole operands moves no more bytes than any other algorithm.
       {Collective::kAllReduce, 2, 1 << 20, Algorithm::kExchange, 512 << 10, "two ranks: one step"},
       {Collective::kAllReduce, 2, kAnyBytes, Algorithm::kDirect, 512 << 10, "two ranks, large: less to reduce"},
+      {.collective = Collective::kAllReduce,
+       .ranks_max = kHierarchicalSize,
+       .algorithm = Algorithm::kHierarchical,
+       .reason = "several hosts: fewest bytes between them, one pass",
+       .bytes_min = 64 << 10},
       {Collective::kAllReduce, kDirectSize, 8 << 10, Algorithm::kDoubling, 0, "small: fewest messages"},
       {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kHalving, 0, "fewest bytes, few messages", true},
       {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, inputs travel unwidened"},
@@ -77,41 +84,50 @@ bool TakesUnevenBlocks(Collective collective, Algorithm algorithm) {
   return algorithm == Algorithm::kDirect || collective == Collective::kAllGather;
 }
 
-bool IsAvailable(const SelectionRule& rule, int size, bool uneven) {
-  if (uneven && !TakesUnevenBlocks(rule.collective, rule.algorithm)) return false;
-  return rule.algorithm == Algorithm::kShared || IsOffered(rule.collective, rule.algorithm, size);
+// Whether partial results would travel in another type than the element's.
+bool Widens(const SelectionQuery& query) { return AccumulatorType(query.type, query.op) != query.type; }
+
+bool IsAvailable(const SelectionRule& rule, const SelectionQuery& query) {
+  if (query.uneven && !TakesUnevenBlocks(rule.collective, rule.algorithm)) return false;
+  return rule.algorithm == Algorithm::kShared ||
+         IsOffered(rule.collective, rule.algorithm, query.size, query.ranks_per_host);
 }
 
-// `widens`: partial results would travel in another type than the element's.
-const SelectionRule* Find(const SelectionTable& table, Collective collective, int size, uint64_t bytes, bool uneven,
-                          bool widens) {
+// But for the bytes.
+bool IsFor(const SelectionRule& rule, const SelectionQuery& query) {
+  return rule.collective == query.collective && query.size <= rule.ranks_max && !(rule.if_narrow && Widens(query)) &&
+         IsAvailable(rule, query);
+}
+
+const SelectionRule* Find(const SelectionTable& table, const SelectionQuery& query, uint64_t bytes) {
   for (const SelectionRule& rule : table.rules()) {
-    if (rule.collective == collective && size <= rule.ranks_max && bytes <= rule.bytes_max &&
-        !(rule.if_narrow && widens) && IsAvailable(rule, size, uneven)) {
-      return &rule;
-    }
+    if (rule.bytes_min <= bytes && bytes <= rule.bytes_max && IsFor(rule, query)) return &rule;
   }
   return nullptr;
 }
 
-// Whether the operand is cut into a slice for each rank.
-bool IsSliced(const SelectionRule& rule) {
-  return !HasBlocks(rule.collective) && (rule.algorithm == Algorithm::kDirect || rule.algorithm == Algorithm::kRing);
+// How many of the largest messages make up the operand, or a block.
+uint64_t Cuts(const SelectionRule& rule, const SelectionQuery& query) {
+  if (HasBlocks(rule.collective)) return 1;
+  if (rule.algorithm == Algorithm::kHierarchical) return static_cast<uint64_t>(query.ranks_per_host);
+  const bool sliced = rule.algorithm == Algorithm::kDirect || rule.algorithm == Algorithm::kRing;
+  return sliced ? static_cast<uint64_t>(query.size) : 1;
 }
 
 // Bytes of a segment, of the operand or of one block as Selection::segment_count counts.
-uint64_t SegmentBytes(const SelectionRule& rule, int size) {
-  const auto n = static_cast<uint64_t>(size);
+uint64_t SegmentBytes(const SelectionRule& rule, const SelectionQuery& query) {
+  const uint64_t cuts = Cuts(rule, query);
+  // What a rank has on its way at once, in chunks.
+  const auto n = static_cast<uint64_t>(rule.algorithm == Algorithm::kHierarchical ? query.ranks_per_host : query.size);
   const bool asked = rule.chunk_bytes != 0;
   const uint64_t chunk = asked ? rule.chunk_bytes : std::clamp(kSegmentBytes / n, kChunkBytesMin, kChunkBytes);
-  const bool sliced = IsSliced(rule);
   if (rule.algorithm == Algorithm::kShared) return kAllBytes;
   switch (rule.collective) {
     case Collective::kAllReduce:
-      return sliced ? n * chunk : rule.algorithm == Algorithm::kHalving ? 4 * chunk : chunk;
+      return rule.algorithm == Algorithm::kHalving ? 4 * chunk : cuts * chunk;
     case Collective::kReduce:
     case Collective::kBroadcast:
-      return sliced ? n * chunk : asked || rule.collective == Collective::kReduce ? chunk : kCopyChunkBytes;
+      return cuts > 1 ? cuts * chunk : asked || rule.collective == Collective::kReduce ? chunk : kCopyChunkBytes;
     case Collective::kReduceScatter:
       return chunk;
     case Collective::kGather:
@@ -144,38 +160,38 @@ void SelectionTable::ShareMemory() {
 
 Selection Select(const SelectionQuery& query, const SelectionTable& table) {
   const uint64_t bytes = query.uneven ? 0 : query.count * ByteSize(query.type);
-  const bool widens = AccumulatorType(query.type, query.op) != query.type;
-  const SelectionRule* rule = Find(table, query.collective, query.size, bytes, query.uneven, widens);
+  const SelectionRule* rule = Find(table, query, bytes);
   if (rule == nullptr) return {.algorithm = Algorithm::kDirect, .segment_count = 1, .reason = "nothing fits"};
-  const uint64_t segment_count = std::max<uint64_t>(1, SegmentBytes(*rule, query.size) / ByteSize(query.type));
+  const uint64_t segment_count = std::max<uint64_t>(1, SegmentBytes(*rule, query) / ByteSize(query.type));
   const uint64_t largest = std::min(query.uneven ? segment_count : query.count, segment_count);
   return {.algorithm = rule->algorithm,
-          .wide = MayBeWide(query.collective, rule->algorithm) && widens,
+          .wide = MayBeWide(query.collective, rule->algorithm) && Widens(query),
+          .ranks_per_host = rule->algorithm == Algorithm::kHierarchical ? query.ranks_per_host : 1,
           .segment_count = segment_count,
-          .message_bytes = largest * ByteSize(query.type) / (IsSliced(*rule) ? static_cast<uint64_t>(query.size) : 1),
+          .message_bytes = largest * ByteSize(query.type) / Cuts(*rule, query),
           .reason = rule->reason};
 }
 
-std::string DescribeSelection(const SelectionTable& table, int size) {
+std::string DescribeSelection(const SelectionTable& table, int size, int ranks_per_host) {
   std::string text;
   for (int code = 0; code <= static_cast<int>(Collective::kAllToAll); ++code) {
-    const auto collective = static_cast<Collective>(code);
-    absl::StrAppend(&text, text.empty() ? "" : "\n", Name(collective), " = ");
+    const SelectionQuery query = {
+        .collective = static_cast<Collective>(code), .size = size, .ranks_per_host = ranks_per_host};
+    absl::StrAppend(&text, text.empty() ? "" : "\n", Name(query.collective), " = ");
     uint64_t bytes = 0;
-    while (const SelectionRule* rule = Find(table, collective, size, bytes, /*uneven=*/false, /*widens=*/false)) {
+    while (const SelectionRule* rule = Find(table, query, bytes)) {
       absl::StrAppend(&text, bytes == 0 ? "" : "; ", Name(rule->algorithm));
-      // Up to where this rule, or a smaller one before it, decides.
+      // Up to where this rule ends, or one before it begins.
       uint64_t last = rule->bytes_max;
       for (const SelectionRule& other : table.rules()) {
-        const bool before = &other < rule && other.collective == collective && size <= other.ranks_max;
-        if (before && other.bytes_max >= bytes && IsAvailable(other, size, false))
-          last = std::min(last, other.bytes_max);
+        if (&other >= rule || !IsFor(other, query)) continue;
+        if (other.bytes_min > bytes) last = std::min(last, other.bytes_min - 1);
       }
       absl::StrAppend(&text,
                       last == std::numeric_limits<uint64_t>::max() ? "" : absl::StrCat(" up to ", last, " bytes"),
-                      SegmentBytes(*rule, size) == kAllBytes
+                      SegmentBytes(*rule, query) == kAllBytes
                           ? ""
-                          : absl::StrCat(" in segments of up to ", SegmentBytes(*rule, size), " bytes"),
+                          : absl::StrCat(" in segments of up to ", SegmentBytes(*rule, query), " bytes"),
                       " (", rule->reason, ")");
       if (last == std::numeric_limits<uint64_t>::max()) break;
       bytes = last + 1;

@@ -18,7 +18,8 @@
 
 namespace tutti {
 
-// A switch point: up to so many ranks and bytes, a collective takes this algorithm.
+// A switch point: up to so many ranks and bytes, a collective takes this algorithm. Passed over where the algorithm is
+// not available.
 struct SelectionRule {
   Collective collective = Collective::kBarrier;
   int ranks_max = std::numeric_limits<int>::max();
@@ -28,6 +29,7 @@ struct SelectionRule {
   uint64_t chunk_bytes = 0;  // of one message of a large operation; 0: the default
   std::string reason;
   bool if_narrow = false;  // only where partial results travel in the element type (Schedule::wide)
+  uint64_t bytes_min = 0;  // as bytes_max
 };
 
 // The first rule that fits decides. Immutable, but for Prefer.
@@ -58,7 +60,8 @@ absl::StatusOr<SelectionTable> ParseSelectionTable(absl::string_view text);
 
 struct Selection {
   Algorithm algorithm = Algorithm::kPair;
-  bool wide = false;  // see Schedule::wide
+  bool wide = false;       // see Schedule::wide
+  int ranks_per_host = 1;  // see ScheduleKey::ranks_per_host
   // An operation is run as independent segments, several of them at a time. Elements of the operand, or of each block,
   // in one segment; at least 1.
   uint64_t segment_count = 1;
@@ -73,11 +76,12 @@ struct SelectionQuery {
   DataType type = DataType::kUInt8;
   ReduceOp op = ReduceOp::kSum;  // reductions only
   bool uneven = false;           // blocks of different sizes
+  int ranks_per_host = 1;        // see EngineOptions::ranks_per_host
 };
 Selection Select(const SelectionQuery& query, const SelectionTable& table);
 
 // The switch points that matter for so many ranks, one line per collective.
-std::string DescribeSelection(const SelectionTable& table, int size);
+std::string DescribeSelection(const SelectionTable& table, int size, int ranks_per_host = 1);
 
 }  // namespace tutti
 

@@ -28,6 +28,7 @@ constexpr Entry kEntries[] = {
     {Collective::kAllReduce, Algorithm::kQuadrupling, QuadruplingAllReduce},
     {Collective::kAllReduce, Algorithm::kHalving, HalvingAllReduce},
     {Collective::kAllReduce, Algorithm::kDirect, DirectAllReduce},
+    {Collective::kAllReduce, Algorithm::kHierarchical, HierarchicalAllReduce},
     {Collective::kAllReduce, Algorithm::kRing, RingAllReduce},
     {Collective::kReduceScatter, Algorithm::kHalving, HalvingReduceScatter},
     {Collective::kReduceScatter, Algorithm::kDirect, DirectReduceScatter},
@@ -70,6 +71,24 @@ bool TakesFewRanks(Collective collective, Algorithm algorithm) {
   }
 }
 
+// A rank is connected to those of its host, and to one on every other.
+bool TakesHosts(int size, int ranks_per_host) {
+  return ranks_per_host > 1 && ranks_per_host < size && size % ranks_per_host == 0 &&
+         ranks_per_host + size / ranks_per_host <= kDirectSizeMax;
+}
+
+absl::Status CheckHosts(const ScheduleKey& key) {
+  if (key.algorithm == Algorithm::kHierarchical && !TakesHosts(key.size, key.ranks_per_host)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("algorithm '", Name(key.algorithm), "' is for several hosts with several ranks each, ",
+                     kDirectSizeMax, " in sum at most, not for ", key.size, " ranks, ", key.ranks_per_host, " a host"));
+  }
+  if (key.algorithm != Algorithm::kHierarchical && key.ranks_per_host != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("algorithm '", Name(key.algorithm), "' takes no notice of hosts"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRanks(const ScheduleKey& key) {
   if (key.size < 1 || key.size > kSizeMax) {
     return absl::InvalidArgumentError(absl::StrCat("size ", key.size, " is not within 1 and ", kSizeMax));
@@ -101,6 +120,7 @@ absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key) {
     return absl::InvalidArgumentError(absl::StrCat("algorithm '", Name(key.algorithm), "' is for at most ",
                                                    kDirectSizeMax, " ranks, not ", key.size));
   }
+  TUTTI_RETURN_IF_ERROR(CheckHosts(key));
   if (key.wide && !MayBeWide(key.collective, key.algorithm)) {
     return absl::InvalidArgumentError(
         absl::StrCat("algorithm '", Name(key.algorithm), "' has no partial results that could be wide"));
@@ -108,8 +128,10 @@ absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key) {
   return build(key);
 }
 
-bool IsOffered(Collective collective, Algorithm algorithm, int size) {
-  return BuildOf(collective, algorithm) != nullptr && (size <= kDirectSizeMax || !TakesFewRanks(collective, algorithm));
+bool IsOffered(Collective collective, Algorithm algorithm, int size, int ranks_per_host) {
+  if (BuildOf(collective, algorithm) == nullptr) return false;
+  if (algorithm == Algorithm::kHierarchical) return TakesHosts(size, ranks_per_host);
+  return size <= kDirectSizeMax || !TakesFewRanks(collective, algorithm);
 }
 
 absl::Span<const Algorithm> AlgorithmsOf(Collective collective) {

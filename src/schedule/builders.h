@@ -16,6 +16,8 @@ struct ScheduleKey {
   int rank = 0;
   int root = 0;       // send, recv: the peer; of collectives that have no root: 0
   bool wide = false;  // only if MayBeWide
+  // kHierarchical: host h has the ranks from h times this on. Of all others: 1.
+  int ranks_per_host = 1;
   friend bool operator==(const ScheduleKey&, const ScheduleKey&) = default;
 };
 
@@ -27,17 +29,18 @@ inline constexpr int kDirectSizeMax = 1024;
 
 // Whether partial results travel between ranks, which lose no bits if they are wide.
 constexpr bool MayBeWide(Collective collective, Algorithm algorithm) {
-  return Reduces(collective) &&
-         (algorithm == Algorithm::kDoubling || algorithm == Algorithm::kQuadrupling ||
-          algorithm == Algorithm::kHalving || algorithm == Algorithm::kRing || algorithm == Algorithm::kTree);
+  return Reduces(collective) && (algorithm == Algorithm::kDoubling || algorithm == Algorithm::kQuadrupling ||
+                                 algorithm == Algorithm::kHalving || algorithm == Algorithm::kRing ||
+                                 algorithm == Algorithm::kTree || algorithm == Algorithm::kHierarchical);
 }
 
 // The schedule, or kInvalidArgument for a collective that has no such algorithm (at this size), or a size, rank or root
 // out of range.
 absl::StatusOr<Schedule> BuildSchedule(const ScheduleKey& key);
 
-// Whether BuildSchedule has the collective by this algorithm for so many ranks.
-bool IsOffered(Collective collective, Algorithm algorithm, int size);
+// Whether BuildSchedule has the collective by this algorithm for so many ranks. All but kHierarchical take no notice of
+// hosts; it takes more than one of them, with more than one rank each.
+bool IsOffered(Collective collective, Algorithm algorithm, int size, int ranks_per_host);
 
 // The algorithms that carry out a collective; at some sizes perhaps not all.
 absl::Span<const Algorithm> AlgorithmsOf(Collective collective);

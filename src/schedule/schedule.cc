@@ -79,6 +79,8 @@ absl::string_view Name(Algorithm algorithm) {
       return "quadrupling";
     case Algorithm::kRing:
       return "ring";
+    case Algorithm::kHierarchical:
+      return "hierarchical";
     case Algorithm::kShared:
       return "shared memory";
   }

@@ -61,10 +61,12 @@ enum class Algorithm : uint8_t {
   kTree,      // broadcast, reduce, gather, scatter: binomial tree.
   kPair,      // send, recv.
   kExchange,  // all-reduce: every rank sends its whole input to every other.
-  kQuadrupling,  // all-reduce: kDoubling in groups of four, at distance 1, 4, 16, ...
-  kRing,         // all-reduce, reduce-scatter, all-gather: slices go round from neighbour to neighbour. Reduces in an
-                 // order of its own (ring.cc): the only one not to evaluate the canonical tree.
-  kShared,       // all-reduce, barrier: in memory that all ranks address; no schedule, the transport does it.
+  kQuadrupling,   // all-reduce: kDoubling in groups of four, at distance 1, 4, 16, ...
+  kRing,          // all-reduce, reduce-scatter, all-gather: slices go round from neighbour to neighbour. Reduces in an
+                  // order of its own (ring.cc): the only one not to evaluate the canonical tree.
+  kHierarchical,  // all-reduce, of hosts with equally many neighbouring ranks: kDirect inside each host, where every
+                  // rank leads a part of the operand, and between the leaders of the same part.
+  kShared,        // all-reduce, barrier: in memory that all ranks address; no schedule, the transport does it.
 };
 absl::string_view Name(Algorithm algorithm);
 

@@ -34,10 +34,10 @@ class World {
   Core& core(int rank) { return *cores_[static_cast<size_t>(rank)]; }
   SimNetwork& network() { return *network_; }
 
-  Work Start(int rank, const OperationRequest& request, absl::string_view selection = "") {
+  Work Start(int rank, const OperationRequest& request, absl::string_view selection = "", int ranks_per_host = 1) {
     EngineOperation* operation = pool_->Take(2);
     tables_.push_back(std::make_unique<SelectionTable>(*ParseSelectionTable(selection)));
-    operation->Prepare(request, size(), *tables_.back());
+    operation->Prepare(request, size(), *tables_.back(), ranks_per_host);
     if (operation->channel == Channel::kCollective) {
       operation->sequence = ++sequences_[static_cast<size_t>(rank)];
       journals_[static_cast<size_t>(rank)]->Begin(operation->sequence, operation->descriptor, operation->fingerprint);
@@ -76,11 +76,20 @@ OperationRequest AllReduce(Numbers& data) {
           .output = data.tensor().data()};
 }
 
+// As few as there can be on several hosts with several ranks each; else 1.
+int FewRanksPerHost(int size) {
+  for (const int ranks : {2, 3}) {
+    if (ranks < size && size % ranks == 0) return ranks;
+  }
+  return 1;
+}
+
 TEST(Core, AllReducesForEverySeedAlgorithmAndNumberOfRanks) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const int size = 1 + static_cast<int>(seed % 9);
-    for (const Algorithm algorithm : {Algorithm::kGather, Algorithm::kDirect, Algorithm::kDoubling, Algorithm::kHalving,
-                                      Algorithm::kExchange, Algorithm::kQuadrupling, Algorithm::kRing}) {
+    for (const Algorithm algorithm :
+         {Algorithm::kGather, Algorithm::kDirect, Algorithm::kDoubling, Algorithm::kHalving, Algorithm::kExchange,
+          Algorithm::kQuadrupling, Algorithm::kHierarchical, Algorithm::kRing}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " size " << size << " " << Name(algorithm));
       World world(size, seed);
       std::vector<Numbers> data;
@@ -88,7 +97,8 @@ TEST(Core, AllReducesForEverySeedAlgorithmAndNumberOfRanks) {
       std::vector<Work> works;
       for (int rank = 0; rank < size; ++rank) {
         works.push_back(world.Start(rank, AllReduce(data[static_cast<size_t>(rank)]),
-                                    absl::StrCat("all-reduce = ", Name(algorithm), " chunk=64")));
+                                    absl::StrCat("all-reduce = ", Name(algorithm), " chunk=64"),
+                                    FewRanksPerHost(size)));
       }
       ASSERT_TRUE(world.Run());
       for (Work& work : works) ASSERT_EQ(work.Wait(), absl::OkStatus());

@@ -9,6 +9,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 SelectionTable Table(absl::string_view text) {
@@ -69,6 +70,36 @@ TEST(Selection, UnevenBlocksTakeNoAlgorithmWithSomebodyInBetween) {
   }
 }
 
+Selection AllReduceOnHosts(int size, int ranks_per_host, uint64_t count, const SelectionTable& table) {
+  return Select({.collective = Collective::kAllReduce,
+                 .size = size,
+                 .count = count,
+                 .type = DataType::kFloat32,
+                 .ranks_per_host = ranks_per_host},
+                table);
+}
+
+TEST(Selection, LargeAllReducesOfSeveralHostsAreHierarchical) {
+  const SelectionTable table;
+  const Selection large = AllReduceOnHosts(16, 8, 1 << 20, table);
+  EXPECT_EQ(large.algorithm, Algorithm::kHierarchical);
+  EXPECT_EQ(large.ranks_per_host, 8);
+  EXPECT_EQ(large.message_bytes, 256u << 10);
+  EXPECT_EQ(AllReduceOnHosts(16, 8, 16 << 10, table).algorithm, Algorithm::kHierarchical);
+  EXPECT_EQ(AllReduceOnHosts(16, 8, (16 << 10) - 1, table).algorithm, Algorithm::kHalving);
+  EXPECT_EQ(AllReduceOnHosts(16, 8, (16 << 10) - 1, table).ranks_per_host, 1);
+  for (const int ranks_per_host : {1, 5, 16}) {
+    EXPECT_EQ(AllReduceOnHosts(16, ranks_per_host, 1 << 20, table).algorithm, Algorithm::kHalving) << ranks_per_host;
+  }
+}
+
+TEST(Selection, HierarchicalCanBeAskedFor) {
+  const SelectionTable table = Table("all-reduce = hierarchical chunk=64K");
+  EXPECT_EQ(AllReduceOnHosts(6, 3, 1 << 20, table).algorithm, Algorithm::kHierarchical);
+  EXPECT_EQ(AllReduceOnHosts(6, 3, 1 << 20, table).segment_count, 3u * (64 << 10) / 4);
+  EXPECT_EQ(AllReduceOnHosts(6, 1, 1 << 20, table).algorithm, Algorithm::kHalving);  // nothing is known of hosts
+}
+
 TEST(Selection, TheFirstRuleThatFitsDecides) {
   const SelectionTable table =
       Table("all-reduce ranks<=4 bytes<=1K = doubling; all-reduce bytes<=2M = ring chunk=64K\nbroadcast = tree");
@@ -107,6 +138,8 @@ TEST(Selection, DescribesEverySwitchPoint) {
   EXPECT_THAT(text, HasSubstr("all-reduce = ring up to 100 bytes in segments"));
   EXPECT_THAT(text, HasSubstr("(TUTTI_SELECTION); exchange up to 1048576 bytes"));
   EXPECT_THAT(text, HasSubstr("\nreduce-scatter = direct in segments"));
+  EXPECT_THAT(DescribeSelection(SelectionTable(), 8, /*ranks_per_host=*/4),
+              AllOf(HasSubstr("; halving up to 65535 bytes in segments"), HasSubstr("; hierarchical in segments")));
 }
 
 }  // namespace

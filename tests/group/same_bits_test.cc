@@ -41,9 +41,10 @@ class SameBits : public testing::TestWithParam<Case> {
 
   // What every rank has after all-reducing [begin, end) for each pair of neighbouring cuts, all in flight at once.
   std::vector<Numbers> Reduce(const std::vector<Numbers>& inputs, absl::string_view selection,
-                              const std::vector<size_t>& cuts) const {
+                              const std::vector<size_t>& cuts, int ranks_per_host = 1) const {
     TestGroupOptions options;
     options.engine.selection = *ParseSelectionTable(selection);
+    options.engine.ranks_per_host = ranks_per_host;
     TestGroups groups = MakeGroups(GetParam().wire, size(), options);
     std::vector<Numbers> outputs(inputs.size(), Numbers(type(), inputs[0].count()));
     OnEachRank(size(), [&](int rank) {
@@ -101,6 +102,12 @@ TEST_P(SameBits, OnAllRanksForAllAlgorithmsAndCuts) {
            Reduce(inputs, absl::StrCat("all-reduce = ", Name(algorithm), " chunk=", chunk_bytes), whole)) {
         ASSERT_TRUE(output == reference);
       }
+    }
+    for (int ranks_per_host = 2; ranks_per_host < size(); ++ranks_per_host) {
+      if (size() % ranks_per_host != 0) continue;
+      SCOPED_TRACE(absl::StrCat(ranks_per_host, " ranks a host"));
+      const std::string selection = absl::StrCat("all-reduce = hierarchical chunk=", chunk_bytes);
+      for (const Numbers& output : Reduce(inputs, selection, whole, ranks_per_host)) ASSERT_TRUE(output == reference);
     }
     for (const Numbers& output : Reduce(inputs, "", RandomCuts(count, count + 1))) ASSERT_TRUE(output == reference);
   }

@@ -84,6 +84,9 @@ TEST(BuildScheduleTest, CountsAreAsExpected) {
       {{kAllReduce, A::kQuadrupling, 16}, {6, 6, 6, 2}},
       {{kAllReduce, A::kQuadrupling, 8}, {4, 4, 4, 2}},
       {{kAllReduce, A::kQuadrupling, 17}, {7, 7, 7, 4}},
+      {{kAllReduce, A::kHierarchical, 8, 0, 0, false, 4}, {8, 14, 4, 4}},
+      {{kAllReduce, A::kHierarchical, 8, 0, 0, true, 2}, {8, 14, 4, 4}},
+      {{kAllReduce, A::kHierarchical, 9, 0, 0, false, 3}, {10, 18, 4, 4}},
       {{kAllReduce, A::kRing, 5}, {8, 8, 2, 8}},
       {{kReduceScatter, A::kRing, 5}, {4, 4, 2, 4}},
       {{kAllGather, A::kRing, 5}, {4, 4, 2, 4}},
@@ -121,7 +124,10 @@ TEST(BuildScheduleTest, DepthAndPeersGrowWithTheLogarithm) {
   for (int size = 2; size <= 64; ++size) {
     const uint32_t log = static_cast<uint32_t>(std::bit_width(static_cast<uint32_t>(size - 1)));
     for (const ScheduleKey& key : AllKeys(size)) {
-      if (IsFlat(key.algorithm, key.collective) || key.algorithm == Algorithm::kRing) continue;
+      if (IsFlat(key.algorithm, key.collective) || key.algorithm == Algorithm::kRing ||
+          key.algorithm == Algorithm::kHierarchical) {
+        continue;
+      }
       ScheduleCounts counts;
       ASSERT_EQ(VerifyKey(key, &counts), absl::OkStatus()) << ToString(key);
       EXPECT_LE(counts.depth, key.algorithm == Algorithm::kHalving ? 2 * log : log + 1) << ToString(key);
@@ -151,6 +157,57 @@ TEST(BuildScheduleTest, RingsTalkToTheirNeighboursOnly) {
           const int neighbour = step.kind == StepKind::kSend ? rank + 1 : rank + size - 1;
           EXPECT_EQ(step.peer, neighbour % size) << ToString(key);
         }
+      }
+    }
+  }
+}
+
+// Slices that the ranks of a host send to others.
+uint64_t SlicesBetweenHosts(const ScheduleKey& key, int host) {
+  uint64_t slices = 0;
+  for (int rank = host * key.ranks_per_host; rank < (host + 1) * key.ranks_per_host; ++rank) {
+    for (const Step& step : Build(key, rank).steps) {
+      if (step.kind == StepKind::kSend && step.peer / key.ranks_per_host != host) slices += step.operand.count;
+    }
+  }
+  return slices;
+}
+
+TEST(BuildScheduleTest, HostsExchangeOnePartialResultEach) {
+  for (const int ranks_per_host : {2, 4, 8, 16}) {
+    for (int hosts = 2; hosts <= 9; ++hosts) {
+      const int size = hosts * ranks_per_host;
+      const ScheduleKey key = {Collective::kAllReduce, Algorithm::kHierarchical, size, 0, 0, false, ranks_per_host};
+      for (int host = 0; host < hosts; ++host) {
+        // 2 (m-1)/m times the operand of n slices.
+        EXPECT_EQ(SlicesBetweenHosts(key, host) * hosts, 2u * (hosts - 1) * size) << ToString(key) << ", host " << host;
+      }
+    }
+  }
+}
+
+// The canonical tree pairs ranks of different hosts, or of unequal halves of one.
+TEST(BuildScheduleTest, HostsOfAnyNumberOfRanksExchangeLessThanTheirInputs) {
+  for (int size = 4; size <= 64; ++size) {
+    for (const ScheduleKey& key : AllKeys(size)) {
+      if (key.algorithm != Algorithm::kHierarchical) continue;
+      const int hosts = size / key.ranks_per_host;
+      for (int host = 0; host < hosts; ++host) {
+        // Every rank's input and every rank's result, as kDirect does.
+        EXPECT_LT(SlicesBetweenHosts(key, host), 2u * (hosts - 1) * key.ranks_per_host * key.ranks_per_host)
+            << ToString(key) << ", host " << host;
+      }
+    }
+  }
+}
+
+TEST(BuildScheduleTest, RanksTalkToTheirHostAndToTheirCounterparts) {
+  for (const ScheduleKey& key : AllKeys(60)) {
+    if (key.algorithm != Algorithm::kHierarchical) continue;
+    for (int rank = 0; rank < key.size; ++rank) {
+      for (const Step& step : Build(key, rank).steps) {
+        if (step.peer < 0 || step.peer / key.ranks_per_host == rank / key.ranks_per_host) continue;
+        EXPECT_EQ(step.peer % key.ranks_per_host, rank % key.ranks_per_host) << ToString(key);
       }
     }
   }
@@ -209,6 +266,12 @@ TEST(BuildScheduleTest, RefusesWhatCannotBe) {
       {{kAllReduce, A::kDirect, 4, 0, 0, /*wide=*/true}, "'direct' has no partial results"},
       {{kAllGather, A::kRing, 4, 0, 0, /*wide=*/true}, "'ring' has no partial results"},
       {{kBroadcast, A::kTree, 4, 0, 0, /*wide=*/true}, "'tree' has no partial results"},
+      {{kAllReduce, A::kDirect, 4, 0, 0, false, 2}, "'direct' takes no notice of hosts"},
+      {{kAllReduce, A::kHierarchical, 4}, "several ranks each, 1024 in sum at most, not for 4 ranks, 1 a host"},
+      {{kAllReduce, A::kHierarchical, 4, 0, 0, false, 4}, "not for 4 ranks, 4 a host"},
+      {{kAllReduce, A::kHierarchical, 6, 0, 0, false, 4}, "not for 6 ranks, 4 a host"},
+      {{kAllReduce, A::kHierarchical, 4, 0, 0, false, 0}, "not for 4 ranks, 0 a host"},
+      {{kAllReduce, A::kHierarchical, 4096, 0, 0, false, 2}, "not for 4096 ranks, 2 a host"},
       {{static_cast<Collective>(99), A::kTree, 4}, "there is no unknown"},
   };
   for (const Refused& refused : kRefused) {

@@ -16,7 +16,8 @@ namespace tutti {
 
 inline std::string ToString(const ScheduleKey& key) {
   return absl::StrCat(Name(key.collective), " by ", Name(key.algorithm), ", ", key.size, " ranks, root ", key.root,
-                      key.wide ? ", wide" : "");
+                      key.wide ? ", wide" : "",
+                      key.ranks_per_host > 1 ? absl::StrCat(", ", key.ranks_per_host, " a host") : "");
 }
 
 // All but send and recv, which take two different schedules.
@@ -30,6 +31,15 @@ inline bool HasRoot(Collective collective) {
          collective == Collective::kGather || collective == Collective::kScatter;
 }
 
+// On so many ranks, one value that means no hosts, or all that do. Of more than 64 ranks, 8 a host.
+inline std::vector<int> RanksPerHost(Algorithm algorithm, int size) {
+  if (algorithm != Algorithm::kHierarchical) return {1};
+  if (size > 64) return {8};
+  std::vector<int> all;
+  for (int ranks = 2; ranks < size; ++ranks) all.push_back(ranks);
+  return all;
+}
+
 // Every schedule that exists for so many ranks, but for the rank; with the first, a middle and the last rank as root.
 inline std::vector<ScheduleKey> AllKeys(int size) {
   std::vector<ScheduleKey> keys;
@@ -39,9 +49,11 @@ inline std::vector<ScheduleKey> AllKeys(int size) {
     if (HasRoot(collective) && size > 2) roots.push_back(size / 2);
     for (const Algorithm algorithm : AlgorithmsOf(collective)) {
       for (const int root : roots) {
-        for (const bool wide : {false, true}) {
-          const ScheduleKey key = {collective, algorithm, size, 0, root, wide};
-          if (BuildSchedule(key).ok()) keys.push_back(key);  // else too many ranks, or never wide
+        for (const int ranks_per_host : RanksPerHost(algorithm, size)) {
+          for (const bool wide : {false, true}) {
+            const ScheduleKey key = {collective, algorithm, size, 0, root, wide, ranks_per_host};
+            if (BuildSchedule(key).ok()) keys.push_back(key);  // else too many ranks, no even hosts, or never wide
+          }
         }
       }
     }
