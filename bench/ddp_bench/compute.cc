@@ -1,5 +1,6 @@
 #include "bench/ddp_bench/compute.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -15,14 +16,15 @@ void Compute(int64_t passes) {
 
 double ComputePassesPerMillisecond() {
   using Clock = std::chrono::steady_clock;
-  constexpr int64_t kPasses = 100;
-  int64_t passes = 0;
-  std::chrono::duration<double, std::milli> elapsed(0);
-  for (const Clock::time_point start = Clock::now(); elapsed.count() < 50; elapsed = Clock::now() - start) {
+  constexpr int64_t kPasses = 1000;
+  double best = 0;
+  for (const Clock::time_point begin = Clock::now(); Clock::now() - begin < std::chrono::milliseconds(50);) {
+    const Clock::time_point start = Clock::now();
     Compute(kPasses);
-    passes += kPasses;
+    const std::chrono::duration<double, std::milli> elapsed = Clock::now() - start;
+    best = std::max(best, kPasses / elapsed.count());
   }
-  return static_cast<double>(passes) / elapsed.count();
+  return best;
 }
 
 }  // namespace tutti

@@ -10,7 +10,7 @@ namespace tutti {
 
 void Compute(int64_t passes);
 
-// As fast as this core is now; takes about 50 ms.
+// When nothing else disturbs it: the best of several attempts, which take about 50 ms together.
 double ComputePassesPerMillisecond();
 
 }  // namespace tutti
