@@ -13,8 +13,8 @@
 namespace tutti {
 
 inline constexpr size_t kLine = 64;  // bytes that move between caches at once
-// Of a payload that travels with its post.
-inline constexpr size_t kInlineBytes = size_t{8} << 10;
+// Of an operand that fits into the post's own line.
+inline constexpr size_t kPostBytes = 32;
 
 // Memory from BufferRegistry, as neighbours know it. id 0: other memory.
 struct SharedPlace {
@@ -33,9 +33,10 @@ struct alignas(kLine) Post {
     struct {
       SharedPlace input, output;
     } place;
-    std::byte payload[kInlineBytes];
+    std::byte payload[kPostBytes];
   };
 };
+static_assert(sizeof(Post) == kLine);
 
 // How far the slice of this rank is, in a reduction where the operands lie.
 struct alignas(kLine) SliceState {

@@ -3,7 +3,7 @@
 //   Board
 //   for each neighbour and channel: how far this rank has read what that one sent
 //   for each neighbour and channel: how far this rank has written, and the ring that it writes to
-//   cells for staged reductions: two for inputs, two for results
+//   the area, in which each reduction or round of one takes the bytes behind those of the last (AreaCursor)
 //
 // Memory that is zero is a fresh segment.
 
@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "src/transport/shm/board.h"
 #include "src/transport/transport.h"
@@ -28,9 +29,15 @@ class SegmentLayout {
       : rings_(static_cast<size_t>(count) * kChannelCount),
         ring_bytes_(std::clamp(std::bit_floor(kAllRingsBytes / rings_), kRingBytesMin, kRingBytesMax)),
         // Of one round, what each rank reduces.
-        part_bytes_(kCellBytes / static_cast<size_t>(count) / kLine * kLine) {}
+        part_bytes_(kRoundBytes / static_cast<size_t>(count) / kLine * kLine) {}
 
-  size_t bytes() const { return CellsAt() + 2 * kCellBytes + 2 * part_bytes_; }
+  // What one round of a reduction, or an operand that is posted, takes of the area at most.
+  static constexpr size_t kRoundBytes = size_t{256} << 10;
+  // A cache line that a neighbour has read is slow to write while that one's cache still holds it. So the area is
+  // larger than the second-level caches: when it is written again, the neighbours have long dropped it.
+  static constexpr size_t kAreaBytes = size_t{2} << 20;
+
+  size_t bytes() const { return AreaAt() + kAreaBytes; }
   size_t ring_bytes() const { return ring_bytes_; }
   size_t part_bytes() const { return part_bytes_; }
 
@@ -44,20 +51,12 @@ class SegmentLayout {
   std::byte* ring(std::byte* segment, int neighbour, Channel channel) const {
     return segment + RingsAt() + Index(neighbour, channel) * (kLine + ring_bytes_) + kLine;
   }
-  // The inputs of a round for one of the ranks.
-  std::byte* input_cell(std::byte* segment, uint64_t round, int neighbour) const {
-    return segment + CellsAt() + round % 2 * kCellBytes + static_cast<size_t>(neighbour) * part_bytes_;
-  }
-  std::byte* result_cell(std::byte* segment, uint64_t round) const {
-    return segment + CellsAt() + 2 * kCellBytes + round % 2 * part_bytes_;
-  }
+  std::byte* area(std::byte* segment) const { return segment + AreaAt(); }
 
  private:
-  static constexpr size_t kAllRingsBytes = size_t{2} << 20;
+  static constexpr size_t kAllRingsBytes = size_t{4} << 20;
   static constexpr size_t kRingBytesMin = size_t{4} << 10;
-  static constexpr size_t kRingBytesMax = size_t{512} << 10;
-  // A private operand and its cells stay in the second-level cache together.
-  static constexpr size_t kCellBytes = size_t{256} << 10;
+  static constexpr size_t kRingBytesMax = kAreaBytes;
 
   static size_t Index(int neighbour, Channel channel) {
     return static_cast<size_t>(neighbour) * kChannelCount + static_cast<size_t>(channel);
@@ -67,11 +66,27 @@ class SegmentLayout {
   }
   size_t ReadPositionsAt() const { return sizeof(Board); }
   size_t RingsAt() const { return ReadPositionsAt() + rings_ * kLine; }
-  size_t CellsAt() const { return RingsAt() + rings_ * (kLine + ring_bytes_); }
+  size_t AreaAt() const { return RingsAt() + rings_ * (kLine + ring_bytes_); }
 
   size_t rings_;
   size_t ring_bytes_;
   size_t part_bytes_;
+};
+
+// Where in the area the bytes of each reduction, or round, lie: the same on all ranks, because they make the same ones.
+//
+// Bytes are taken again only after at least four later takings.
+class AreaCursor {
+ public:
+  size_t Take(size_t bytes) {
+    const size_t lines = (bytes + kLine - 1) / kLine * kLine;
+    if (next_ + lines > SegmentLayout::kAreaBytes) next_ = 0;
+    return std::exchange(next_, next_ + lines);
+  }
+
+ private:
+  static_assert(SegmentLayout::kAreaBytes >= 6 * SegmentLayout::kRoundBytes);
+  size_t next_ = 0;
 };
 
 }  // namespace tutti

@@ -29,9 +29,7 @@ constexpr uint32_t kBufferEnded = 0x34535554;
 // A neighbour that is in the middle of a piece ends it within microseconds, if it runs.
 constexpr absl::Duration kBusyPatience = absl::Milliseconds(100);
 
-size_t InlineBytesMax(int count) {
-  return std::clamp(kAllInlineBytes / static_cast<size_t>(count), size_t{1} << 10, kInlineBytes);
-}
+size_t InlineBytesMax(int count) { return std::max(kAllInlineBytes / static_cast<size_t>(count), size_t{1} << 10); }
 
 bool HasClosed(int socket) {
   absl::StatusOr<std::optional<ReceivedPacket>> received = ReceivePacket(socket);
@@ -90,7 +88,8 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
   input_ = output_ = {};
   Post& post = PostOf(self_);
   if (is_inline_) {
-    if (bytes_ > 0) std::memcpy(post.payload, reduction.input, bytes_);
+    if (bytes_ > kPostBytes) places_[0] = area_.Take(bytes_);
+    if (bytes_ > 0) std::memcpy(PostedOperand(self_), reduction.input, bytes_);
   } else {
     TellOfEndedBuffers();
     input_ = Share(reduction.input, bytes_);
@@ -303,9 +302,13 @@ bool SharedReducer::Gather(MessageSink& sink) {
   return true;
 }
 
+std::byte* SharedReducer::PostedOperand(int index) const {
+  return bytes_ <= kPostBytes ? PostOf(index).payload : Area(index, places_[0]);
+}
+
 void SharedReducer::ReduceInline() {
   if (reduction_.count == 0) return;
-  for (int index = 0; index < count_; ++index) sources_[static_cast<size_t>(index)] = PostOf(index).payload;
+  for (int index = 0; index < count_; ++index) sources_[static_cast<size_t>(index)] = PostedOperand(index);
   reduction_.reduce(reduction_.output, sources_.data(), sources_.size(), reduction_.count, reduction_.divisor);
 }
 
@@ -369,24 +372,32 @@ bool SharedReducer::AllDone() const {
   return true;
 }
 
-// The elements of a round that a rank reduces.
-void SharedReducer::Range(uint64_t round, int index, uint64_t& begin, uint64_t& count) const {
+// The elements of a round that a rank reduces. The first rank's part is the largest.
+SharedReducer::Part SharedReducer::PartOf(uint64_t round, int index) const {
   const uint64_t first = round * round_elements_;
   const uint64_t elements = std::min(round_elements_, reduction_.count - first);
-  begin = first + SliceBegin(index, elements);
-  count = first + SliceBegin(index + 1, elements) - begin;
+  const uint64_t begin = SliceBegin(index, elements);
+  return {.begin = first + begin, .count = SliceBegin(index + 1, elements) - begin};
+}
+
+std::byte* SharedReducer::InputFor(uint64_t round, int from, int to) const {
+  const auto place = static_cast<size_t>(to < from ? to : to - 1);  // none for itself
+  return Area(from, places_[round % 2]) + place * PartBytes(round);
+}
+
+std::byte* SharedReducer::ResultOf(uint64_t round, int index) const {
+  return Area(index, places_[round % 2]) + static_cast<size_t>(count_ - 1) * PartBytes(round);
 }
 
 bool SharedReducer::StageMore() {
   if (staged_ == round_count_ || staged_ == copied_ + 2) return false;
-  const uint64_t round = rounds_before_ + staged_;
+  places_[staged_ % 2] = area_.Take(static_cast<size_t>(count_) * PartBytes(staged_));
   for (int index = 0; index < count_; ++index) {
-    uint64_t begin = 0, count = 0;
-    Range(staged_, index, begin, count);
-    if (index == self_ || count == 0) continue;
-    std::memcpy(layout_.input_cell(neighbourhood_.segment(self_), round, index),
-                static_cast<const std::byte*>(reduction_.input) + begin * reduction_.element_bytes,
-                count * reduction_.element_bytes);
+    const Part part = PartOf(staged_, index);
+    if (index == self_ || part.count == 0) continue;
+    std::memcpy(InputFor(staged_, self_, index),
+                static_cast<const std::byte*>(reduction_.input) + part.begin * reduction_.element_bytes,
+                part.count * reduction_.element_bytes);
   }
   ++staged_;
   Pause();
@@ -410,21 +421,19 @@ bool SharedReducer::AllReduced() const {
 }
 
 void SharedReducer::ReduceRound() {
-  const uint64_t round = rounds_before_ + reduced_;
   const size_t element = reduction_.element_bytes;
   const uint64_t block = kBlockBytes / element;
-  uint64_t begin = 0, count = 0;
-  Range(reduced_, self_, begin, count);
-  for (uint64_t at = 0; at < count; at += block) {
-    const uint64_t elements = std::min(block, count - at);
+  const Part part = PartOf(reduced_, self_);
+  for (uint64_t at = 0; at < part.count; at += block) {
+    const uint64_t elements = std::min(block, part.count - at);
+    const size_t offset = (part.begin + at) * element;
     for (int index = 0; index < count_; ++index) {
-      sources_[static_cast<size_t>(index)] =
-          index == self_ ? static_cast<const std::byte*>(reduction_.input) + (begin + at) * element
-                         : layout_.input_cell(neighbourhood_.segment(index), round, self_) + at * element;
+      sources_[static_cast<size_t>(index)] = index == self_ ? static_cast<const std::byte*>(reduction_.input) + offset
+                                                            : InputFor(reduced_, index, self_) + at * element;
     }
-    std::byte* const result = static_cast<std::byte*>(reduction_.output) + (begin + at) * element;
+    std::byte* const result = static_cast<std::byte*>(reduction_.output) + offset;
     reduction_.reduce(result, sources_.data(), sources_.size(), elements, reduction_.divisor);
-    std::memcpy(layout_.result_cell(neighbourhood_.segment(self_), round) + at * element, result, elements * element);
+    std::memcpy(ResultOf(reduced_, self_) + at * element, result, elements * element);
   }
   ++reduced_;
   Pause();
@@ -433,13 +442,11 @@ void SharedReducer::ReduceRound() {
 }
 
 void SharedReducer::CopyResults() {
-  const uint64_t round = rounds_before_ + copied_;
   for (int index = 0; index < count_; ++index) {
-    uint64_t begin = 0, count = 0;
-    Range(copied_, index, begin, count);
-    if (index == self_ || count == 0) continue;
-    std::memcpy(static_cast<std::byte*>(reduction_.output) + begin * reduction_.element_bytes,
-                layout_.result_cell(neighbourhood_.segment(index), round), count * reduction_.element_bytes);
+    const Part part = PartOf(copied_, index);
+    if (index == self_ || part.count == 0) continue;
+    std::memcpy(static_cast<std::byte*>(reduction_.output) + part.begin * reduction_.element_bytes,
+                ResultOf(copied_, index), part.count * reduction_.element_bytes);
   }
   ++copied_;
 }

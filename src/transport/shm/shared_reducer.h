@@ -2,21 +2,23 @@
 //
 // Three ways, which all evaluate the canonical tree with the kernel of n inputs, and so give the same bits:
 //
-//   inline    small operands travel in the posts; every rank reduces all of them. One synchronisation.
+//   inline    small operands travel with the posts; every rank reduces all of them. One synchronisation.
 //   in place  all operands lie in buffers of the library. Once all ranks have posted where, each slice is reduced from
 //             all inputs, and written to all outputs. Slices are cut into pieces that any rank may claim: each rank
 //             begins with its own slice and then helps the others, so a rank that waits works for one that computes.
 //             Two synchronisations, whatever the size.
-//   staged    otherwise, in rounds: each rank copies what is for others into its cells, reduces its part from all
-//             cells into its result cell, and copies the results of the others. Two rounds are under way at a time.
+//   staged    otherwise, in rounds: each rank copies what is for others into its area, reduces its part from all
+//             areas, puts the result into its area, and copies the results of the others. Two rounds are under way at a
+//             time.
 //
 // Invariants:
 //   1. A rank posts epoch e + 1 only after its reduction e has ended, and no reduction ends before all have posted it.
 //      So when a rank posts e + 2, nobody reads post e, which it overwrites, or counts in the slices of e.
 //   2. `claimed` and `done` of epoch e are reset by their owner before it posts e, and used after its post was seen.
-//   3. A rank stages round k + 2 only when it has copied the results of round k: so all have read its inputs of round
-//      k, which it overwrites. And it reduces round k + 2 only when all have staged it: so all have copied its result
-//      of round k.
+//   3. Bytes of an area are written again after four other takings at the earliest (AreaCursor), when nobody needs what
+//      was there: a rank stages round k + 2 only when it has copied the results of round k, for which all have read its
+//      inputs of it; and who stages round k + 2 has copied all results of round k. The same holds across reductions:
+//      the first two rounds of one may be staged while others still copy the last two of the one before.
 //   4. Nobody writes to another rank's memory while its own `busy` is 0, nor begins to after that one's `closed`.
 // Each release store (post, done, staged, reduced) is paired with the acquire load of whoever waits for it.
 //
@@ -94,6 +96,7 @@ class SharedReducer {
   absl::Status FindOperands();
 
   bool Gather(MessageSink& sink);
+  std::byte* PostedOperand(int index) const;
   void ReduceInline();
   void End(MessageSink& sink);
 
@@ -108,7 +111,16 @@ class SharedReducer {
   bool AllReduced() const;
   void ReduceRound();
   void CopyResults();
-  void Range(uint64_t round, int index, uint64_t& begin, uint64_t& count) const;
+  struct Part {
+    uint64_t begin = 0;  // elements
+    uint64_t count = 0;
+  };
+  Part PartOf(uint64_t round, int index) const;
+  std::byte* Area(int index, size_t offset) const { return layout_.area(neighbourhood_.segment(index)) + offset; }
+  // Of a round under way: what `from` has brought for `to`, and what a rank has made of its part.
+  std::byte* InputFor(uint64_t round, int from, int to) const;
+  std::byte* ResultOf(uint64_t round, int index) const;
+  size_t PartBytes(uint64_t round) const { return PartOf(round, 0).count * reduction_.element_bytes; }
 
   Neighbourhood& neighbourhood_;
   const SegmentLayout layout_;
@@ -130,6 +142,9 @@ class SharedReducer {
   std::vector<const void*> sources_;  // of the kernel at hand
   uint64_t piece_ = 0;                // elements
 
+  AreaCursor area_;
+  // Where the operand that is posted lies, or the rounds under way, by number.
+  size_t places_[2] = {};
   uint64_t rounds_before_ = 0;  // in earlier reductions
   uint64_t round_count_ = 0;
   uint64_t round_elements_ = 0;
