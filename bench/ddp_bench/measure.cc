@@ -113,6 +113,8 @@ class Trainer {
   absl::StatusOr<double> Compute() {
     TUTTI_RETURN_IF_ERROR(group_.Barrier().Wait());
     const Clock::time_point start = Clock::now();
+    // A loop without the library clears its gradients too.
+    for (const absl::Span<float> gradient : gradients_) std::fill(gradient.begin(), gradient.end(), 0.0f);
     for (int p = parameter_count() - 1; p >= 0; --p) {
       tutti::Compute(passes_[p]);
       WriteGradient(p);

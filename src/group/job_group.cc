@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -93,17 +96,38 @@ EngineOptions EngineOptionsFor(int ranks_on_host) {
   return options;
 }
 
-// The ranks that can share memory with this one, if all of its host can; else none.
+// Equal for ranks that can share memory.
+std::string HostKey(const Member& member) {
+  return absl::StrCat(member.identity.host_id, "\n", member.identity.boot_id, "\n", SpaceOf(member.local_address));
+}
+
+// The ranks that share memory with this one, itself included; none if one of its host does not want to.
 std::vector<ShmNeighbour> NeighboursOf(const std::vector<Member>& members, int rank) {
   const Member& self = members[static_cast<size_t>(rank)];
   std::vector<ShmNeighbour> neighbours;
   for (const Member& member : members) {
-    if (member.identity.host_id != self.identity.host_id || member.identity.boot_id != self.identity.boot_id) continue;
-    if (member.local_address.empty()) return {};
-    if (SpaceOf(member.local_address) != SpaceOf(self.local_address)) continue;
-    neighbours.push_back({.rank = member.identity.rank, .address = member.local_address});
+    if (member.identity.host_id == self.identity.host_id && member.local_address.empty()) return {};
+    if (HostKey(member) == HostKey(self)) {
+      neighbours.push_back({.rank = member.identity.rank, .address = member.local_address});
+    }
   }
   return neighbours;
+}
+
+// See EngineOptions::ranks_per_host: 1 unless the ranks of each host follow each other, and are equally many.
+int RanksPerHost(const std::vector<Member>& members) {
+  std::vector<size_t> begins;  // of runs of ranks on one host
+  std::set<std::string> hosts;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    if (rank > 0 && HostKey(members[rank]) == HostKey(members[rank - 1])) continue;
+    begins.push_back(rank);
+    if (members[rank].local_address.empty() || !hosts.insert(HostKey(members[rank])).second) return 1;
+  }
+  const size_t each = members.size() / begins.size();
+  for (size_t host = 0; host < begins.size(); ++host) {
+    if (begins[host] != host * each) return 1;
+  }
+  return members.size() % begins.size() == 0 ? static_cast<int>(each) : 1;
 }
 
 // `endpoint` shares memory with this host's ranks from now on, if they can.
@@ -181,6 +205,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(JobGroupPlan plan) {
   const int ranks_on_host = std::max(plan.ranks_on_host, RanksOnHost(membership->members(), plan.self.host_id));
   parts.engine = EngineOptionsFor(ranks_on_host);
   parts.engine.selection = plan.process->selection;
+  parts.engine.ranks_per_host = RanksPerHost(membership->members());
   parts.timeout = settings.timeout;
   plan.choices.push_back(absl::StrCat("data address = ", data_address.ToString()));
   parts.control = std::make_unique<JobControl>(plan, std::move(membership), parts.relay, ranks_on_host);
