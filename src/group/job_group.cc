@@ -209,7 +209,9 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(JobGroupPlan plan) {
   parts.timeout = settings.timeout;
   plan.choices.push_back(absl::StrCat("data address = ", data_address.ToString()));
   parts.control = std::make_unique<JobControl>(plan, std::move(membership), parts.relay, ranks_on_host);
-  return MakeHostGroup(std::move(parts));
+  std::unique_ptr<ProcessGroup> group = MakeHostGroup(std::move(parts));
+  TUTTI_LOG_DEBUG("group{}{}:\n{}", plan.name.empty() ? "" : " ", plan.name, group->Describe());
+  return group;
 }
 
 }  // namespace tutti

@@ -28,7 +28,6 @@ struct alignas(kLine) Post {
   uint64_t fingerprint;
   uint64_t history;
   uint32_t sequence;
-  uint32_t packets;  // that the rank has sent to each neighbour before, about buffers
   union {
     struct {
       SharedPlace input, output;

@@ -46,6 +46,9 @@ class RingWriter {
   }
   // The next message begins on a line of its own. There is always room: capacity is a multiple of it.
   void EndMessage() { position_ = (position_ + kLine - 1) / kLine * kLine; }
+  uint64_t position() const { return position_; }
+  // Up to where the reader is done.
+  uint64_t ReadByPeer() const { return memory_.read->load(std::memory_order_acquire); }
   void Publish() { memory_.written->store(position_, std::memory_order_release); }
 
  private:

@@ -54,7 +54,7 @@ class SegmentLayout {
   std::byte* area(std::byte* segment) const { return segment + AreaAt(); }
 
  private:
-  static constexpr size_t kAllRingsBytes = size_t{4} << 20;
+  static constexpr size_t kAllRingsBytes = size_t{8} << 20;
   static constexpr size_t kRingBytesMin = size_t{4} << 10;
   static constexpr size_t kRingBytesMax = kAreaBytes;
 

@@ -22,10 +22,6 @@ constexpr size_t kBlockBytes = size_t{16} << 10;
 // All posts together, which every rank reads.
 constexpr size_t kAllInlineBytes = size_t{16} << 10;
 
-// Packets about buffers. id: which; bytes: how large, with its descriptor.
-constexpr uint32_t kBuffer = 0x33535554;
-constexpr uint32_t kBufferEnded = 0x34535554;
-
 // A neighbour that is in the middle of a piece ends it within microseconds, if it runs.
 constexpr absl::Duration kBusyPatience = absl::Milliseconds(100);
 
@@ -39,18 +35,16 @@ bool HasClosed(int socket) {
 
 }  // namespace
 
-SharedReducer::SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& layout,
-                             std::shared_ptr<BufferRegistry> buffers, absl::AnyInvocable<void()> pause)
+SharedReducer::SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& layout, BufferExchange& exchange,
+                             absl::AnyInvocable<void()> pause)
     : neighbourhood_(neighbourhood),
       layout_(layout),
-      buffers_(std::move(buffers)),
+      exchange_(exchange),
       pause_(std::move(pause)),
       count_(neighbourhood.count()),
       self_(neighbourhood.self()),
       operands_(static_cast<size_t>(count_)),
-      sources_(static_cast<size_t>(count_)),
-      packets_read_(static_cast<size_t>(count_)),
-      mapped_(static_cast<size_t>(count_)) {}
+      sources_(static_cast<size_t>(count_)) {}
 
 SharedReducer::~SharedReducer() {
   if (phase_ == Phase::kIdle || input_.id == 0 || output_.id == 0) return;
@@ -64,7 +58,7 @@ SharedReducer::~SharedReducer() {
   }
   if (!stuck) return;
   // It has been stopped in the middle of a piece, and may go on at any time: let it write to memory that is nobody's.
-  for (const uint64_t id : {input_.id, output_.id}) (void)buffers_->Isolate(id);
+  for (const uint64_t id : {input_.id, output_.id}) exchange_.Isolate(id);
 }
 
 void SharedReducer::WakeNeighbours() {
@@ -79,8 +73,6 @@ void SharedReducer::WakeNeighbours() {
 void SharedReducer::Begin(const SharedReduction& reduction) {
   reduction_ = reduction;
   ++epoch_;
-  for (const auto& [index, id] : ended_mappings_) mapped_[index].erase(id);
-  ended_mappings_.clear();
   bytes_ = reduction.count * reduction.element_bytes;
   alignment_ = kLine / reduction.element_bytes;
   is_inline_ = bytes_ <= InlineBytesMax(count_);
@@ -91,9 +83,8 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
     if (bytes_ > kPostBytes) places_[0] = area_.Take(bytes_);
     if (bytes_ > 0) std::memcpy(PostedOperand(self_), reduction.input, bytes_);
   } else {
-    TellOfEndedBuffers();
-    input_ = Share(reduction.input, bytes_);
-    output_ = reduction.input == reduction.output ? input_ : Share(reduction.output, bytes_);
+    input_ = exchange_.Share(reduction.input, bytes_);
+    output_ = reduction.input == reduction.output ? input_ : exchange_.Share(reduction.output, bytes_);
     post.place.input = input_;
     post.place.output = output_;
     piece_ = std::max<uint64_t>(alignment_, kPieceBytes / reduction.element_bytes);
@@ -107,60 +98,10 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
   post.fingerprint = reduction.fingerprint;
   post.history = reduction.history;
   post.sequence = reduction.sequence;
-  post.packets = packets_;
   Pause();
   post.epoch.store(epoch_, std::memory_order_release);
   phase_ = Phase::kGathering;
   WakeNeighbours();
-}
-
-// Where neighbours find the memory; id 0 if they do not.
-SharedPlace SharedReducer::Share(const void* data, size_t bytes) {
-  const std::optional<SharedPlace> place = buffers_->Find(data, bytes);
-  if (!place.has_value() || place->id == 0) return {};
-  if (announced_.count(place->id) == 0) {
-    const std::optional<BufferRegistry::Handle> handle = buffers_->HandleOf(place->id);
-    if (!handle.has_value() || !Broadcast(kBuffer, place->id, handle->bytes, {&handle->descriptor, 1})) return {};
-    announced_.insert(place->id);
-  }
-  return *place;
-}
-
-void SharedReducer::TellOfEndedBuffers() {
-  if (buffers_->ended() == ended_) return;
-  for (const uint64_t id : buffers_->EndedSince(ended_)) {
-    ++ended_;
-    if (announced_.erase(id) > 0) Broadcast(kBufferEnded, id, 0, {});
-  }
-}
-
-// False if not all neighbours could be told.
-bool SharedReducer::Broadcast(uint32_t kind, uint64_t id, size_t bytes, absl::Span<const int> descriptors) {
-  bool told = true;
-  for (int index = 0; index < count_; ++index) {
-    if (index == self_) continue;
-    told &= SendPacket(neighbourhood_.socket(index), {.kind = kind, .id = id, .bytes = bytes}, descriptors).ok();
-  }
-  ++packets_;
-  return told;
-}
-
-absl::Status SharedReducer::ReadPackets(int index) {
-  const auto i = static_cast<size_t>(index);
-  if (packets_read_[i] == PostOf(index).packets) return absl::OkStatus();
-  packets_read_[i] = PostOf(index).packets;
-  while (true) {
-    absl::StatusOr<std::optional<ReceivedPacket>> received = ReceivePacket(neighbourhood_.socket(index));
-    // The end of the neighbour shows elsewhere, if it matters.
-    if (absl::IsUnavailable(received.status())) return absl::OkStatus();
-    TUTTI_RETURN_IF_ERROR(received.status());
-    if (!received->has_value()) return absl::OkStatus();
-    const Packet& packet = (*received)->packet;
-    if (packet.kind == kBufferEnded) ended_mappings_.emplace_back(i, packet.id);
-    if (packet.kind != kBuffer || mapped_[i].count(packet.id) > 0) continue;
-    TUTTI_ASSIGN_OR_RETURN(mapped_[i][packet.id],
-                           Segment::Attach(std::move((*received)->descriptors[0]), packet.bytes));
-  }
 }
 
 // Where all operands are in this process.
@@ -172,20 +113,8 @@ absl::Status SharedReducer::FindOperands() {
                   .output = static_cast<std::byte*>(reduction_.output)};
       continue;
     }
-    const auto& buffers = mapped_[static_cast<size_t>(index)];
-    std::byte* found[2] = {};
-    const SharedPlace places[2] = {PostOf(index).place.input, PostOf(index).place.output};
-    for (int i = 0; i < 2; ++i) {
-      const auto buffer = buffers.find(places[i].id);
-      const size_t size = buffer == buffers.end() ? 0 : buffer->second.bytes();
-      if (places[i].offset > size || bytes_ > size - places[i].offset) {
-        return absl::InternalError(absl::StrCat("rank ", neighbourhood_.rank(index), " refers to memory (buffer ",
-                                                places[i].id, ", offset ", places[i].offset, ", ", bytes_,
-                                                " bytes) that it has not handed over"));
-      }
-      found[i] = buffer->second.data() + places[i].offset;
-    }
-    operands = {.input = found[0], .output = found[1]};
+    TUTTI_ASSIGN_OR_RETURN(operands.input, exchange_.Resolve(index, PostOf(index).place.input, bytes_));
+    TUTTI_ASSIGN_OR_RETURN(operands.output, exchange_.Resolve(index, PostOf(index).place.output, bytes_));
   }
   return absl::OkStatus();
 }
@@ -282,11 +211,6 @@ bool SharedReducer::Gather(MessageSink& sink) {
   for (int index = 0; index < count_; ++index) {
     const Post& post = PostOf(index);
     in_place &= post.place.input.id != 0 && post.place.output.id != 0;
-    if (index == self_) continue;
-    if (absl::Status status = ReadPackets(index); !status.ok()) {
-      sink.PeerLost(neighbourhood_.rank(index), std::move(status));
-      return true;
-    }
   }
   if (in_place) {
     if (absl::Status status = FindOperands(); !status.ok()) {

@@ -29,20 +29,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "src/transport/shm/board.h"
-#include "src/transport/shm/buffer_registry.h"
+#include "src/transport/shm/buffer_exchange.h"
 #include "src/transport/shm/neighbourhood.h"
-#include "src/transport/shm/segment.h"
 #include "src/transport/shm/segment_layout.h"
 #include "src/transport/transport.h"
 
@@ -51,7 +44,7 @@ namespace tutti {
 class SharedReducer {
  public:
   // `pause`, for tests, is called between the steps of the protocol; may be null.
-  SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& layout, std::shared_ptr<BufferRegistry> buffers,
+  SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& layout, BufferExchange& exchange,
                 absl::AnyInvocable<void()> pause);
   // From when it returns on, no neighbour writes to this rank's memory.
   ~SharedReducer();
@@ -89,10 +82,6 @@ class SharedReducer {
     if (pause_ != nullptr) pause_();
   }
 
-  SharedPlace Share(const void* data, size_t bytes);
-  void TellOfEndedBuffers();
-  bool Broadcast(uint32_t kind, uint64_t id, size_t bytes, absl::Span<const int> descriptors);
-  absl::Status ReadPackets(int index);
   absl::Status FindOperands();
 
   bool Gather(MessageSink& sink);
@@ -124,7 +113,7 @@ class SharedReducer {
 
   Neighbourhood& neighbourhood_;
   const SegmentLayout layout_;
-  const std::shared_ptr<BufferRegistry> buffers_;
+  BufferExchange& exchange_;
   absl::AnyInvocable<void()> pause_;
   const int count_;
   const int self_;
@@ -149,15 +138,6 @@ class SharedReducer {
   uint64_t round_count_ = 0;
   uint64_t round_elements_ = 0;
   uint64_t staged_ = 0, reduced_ = 0, copied_ = 0;  // rounds of this reduction
-
-  std::set<uint64_t> announced_;        // own buffers that neighbours know
-  size_t ended_ = 0;                    // own buffers that have ended, as far as considered
-  uint32_t packets_ = 0;                // sent
-  std::vector<uint32_t> packets_read_;  // by neighbour: as its post had it when its packets were read
-  // By neighbour and id: that have ended. The reduction at hand may still need them, if others have done it all before
-  // this rank came to it.
-  std::vector<std::pair<size_t, uint64_t>> ended_mappings_;
-  std::vector<std::map<uint64_t, Segment>> mapped_;  // by neighbour: its buffers
 };
 
 }  // namespace tutti

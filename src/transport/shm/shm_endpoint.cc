@@ -25,7 +25,8 @@ ShmEndpoint::ShmEndpoint(Neighbourhood neighbourhood, const SegmentLayout& layou
       all_near_(neighbourhood_.count() == far->size()),
       near_index_(static_cast<size_t>(far->size()), -1),
       near_(static_cast<size_t>(neighbourhood_.count())),
-      reducer_(neighbourhood_, layout_, std::move(options.buffers), std::move(options.pause)),
+      exchange_(neighbourhood_, std::move(options.buffers)),
+      reducer_(neighbourhood_, layout_, exchange_, std::move(options.pause)),
       far_(std::move(far)) {
   std::byte* const own = neighbourhood_.segment(neighbourhood_.self());
   for (int index = 0; index < neighbourhood_.count(); ++index) {
@@ -36,7 +37,7 @@ ShmEndpoint::ShmEndpoint(Neighbourhood neighbourhood, const SegmentLayout& layou
     for (int i = 0; i < kChannelCount; ++i) {
       const auto channel = static_cast<Channel>(i);
       near(index).streams.emplace_back(
-          neighbourhood_.rank(index), channel,
+          neighbourhood_.rank(index), index, channel,
           RingMemory{.data = layout_.ring(own, index, channel),
                      .capacity = layout_.ring_bytes(),
                      .written = &layout_.written_to(own, index, channel),
@@ -44,7 +45,8 @@ ShmEndpoint::ShmEndpoint(Neighbourhood neighbourhood, const SegmentLayout& layou
           RingMemory{.data = layout_.ring(theirs, neighbourhood_.self(), channel),
                      .capacity = layout_.ring_bytes(),
                      .written = &layout_.written_to(theirs, neighbourhood_.self(), channel),
-                     .read = &layout_.read_to(own, index, channel)});
+                     .read = &layout_.read_to(own, index, channel)},
+          exchange_);
     }
   }
 }
@@ -88,7 +90,7 @@ bool ShmEndpoint::MoveStreams(MessageSink& sink) {
   bool moved = false;
   // By index: the sink may activate streams.
   for (size_t i = 0; i < active_.size(); ++i) {
-    if (active_[i]->queued() && !HasLeft(active_[i]->peer())) moved |= active_[i]->Send(sink);
+    if ((active_[i]->queued() || active_[i]->lent()) && !HasLeft(active_[i]->peer())) moved |= active_[i]->Send(sink);
   }
   if (moved) reducer_.WakeNeighbours();
   bool received = false;

@@ -73,6 +73,7 @@ class ShmEndpoint final : public Endpoint, private SharedMemory {
   bool looked_around_ = false;
   bool any_closed_ = false;
   uint32_t idle_polls_ = 0;
+  BufferExchange exchange_;
   SharedReducer reducer_;
   std::unique_ptr<Endpoint> far_;
 };
