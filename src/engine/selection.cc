@@ -34,6 +34,7 @@ std::vector<SelectionRule> DefaultRules() {
       {.collective = Collective::kAllReduce,
        .ranks_max = kHierarchicalSize,
        .algorithm = Algorithm::kHierarchical,
+       .chunk_bytes = 512 << 10,
        .reason = "several hosts: fewest bytes between them, one pass",
        .bytes_min = 64 << 10},
       {Collective::kAllReduce, kDirectSize, 8 << 10, Algorithm::kDoubling, 0, "small: fewest messages"},
