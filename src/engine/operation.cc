@@ -89,6 +89,9 @@ int EngineOperation::source() const {
 
 std::string EngineOperation::Describe() const {
   if (channel == Channel::kCollective && sequence == 0) return "batch of operations";
+  if (descriptor.algorithm == Algorithm::kShared) {
+    return absl::StrCat(ToString(descriptor), ": ", Name(descriptor.algorithm), " (", reason, ")");
+  }
   return absl::StrCat(ToString(descriptor), ": ", Name(descriptor.algorithm), " in messages of up to ", message_bytes,
                       " bytes, ", sockets, sockets == 1 ? " socket" : " sockets", " per peer (", reason, ")");
 }

@@ -72,8 +72,11 @@ class Everything {
   std::vector<float> first_ = std::vector<float>(1 << 20), second_ = first_, block_ = first_;
 };
 
-TEST(Allocation, NoneAfterTheFirstOperationsOfTheirKind) {
-  TestGroups groups = MakeGroups(Wire::kTcp, 2);
+class Allocation : public testing::TestWithParam<Wire> {};
+
+TEST_P(Allocation, NoneAfterTheFirstOperationsOfTheirKind) {
+  allocations = 0;
+  TestGroups groups = MakeGroups(GetParam(), 2);
   OnEachRank(2, [&](int rank) {
     Everything everything(groups[rank]);
     for (int i = 0; i < 20; ++i) everything.Run();
@@ -85,6 +88,9 @@ TEST(Allocation, NoneAfterTheFirstOperationsOfTheirKind) {
   });
   EXPECT_EQ(allocations.load(), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Wires, Allocation, testing::Values(Wire::kTcp, Wire::kShm),
+                         [](const testing::TestParamInfo<Wire>& wire) { return Name(wire.param); });
 
 }  // namespace
 }  // namespace tutti

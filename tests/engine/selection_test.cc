@@ -84,7 +84,7 @@ TEST(Selection, LargeAllReducesOfSeveralHostsAreHierarchical) {
   const Selection large = AllReduceOnHosts(16, 8, 1 << 20, table);
   EXPECT_EQ(large.algorithm, Algorithm::kHierarchical);
   EXPECT_EQ(large.ranks_per_host, 8);
-  EXPECT_EQ(large.message_bytes, 256u << 10);
+  EXPECT_EQ(large.message_bytes, 512u << 10);
   EXPECT_EQ(AllReduceOnHosts(16, 8, 16 << 10, table).algorithm, Algorithm::kHierarchical);
   EXPECT_EQ(AllReduceOnHosts(16, 8, (16 << 10) - 1, table).algorithm, Algorithm::kHalving);
   EXPECT_EQ(AllReduceOnHosts(16, 8, (16 << 10) - 1, table).ranks_per_host, 1);

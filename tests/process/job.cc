@@ -37,9 +37,18 @@ std::vector<RankLine> RankLines(const std::string& out) {
   return lines;
 }
 
-Launcher::End Job::Run(int ranks, const std::string& scenario, const std::vector<std::string>& set) {
+Launcher::End Job::Run(int ranks, const std::string& scenario, const std::vector<std::string>& set,
+                       int ranks_per_host) {
   const int files = SharedMemoryFiles();
-  Launcher launcher({"-n", absl::StrCat(ranks), "--grace", "1", RANK_PROGRAM, scenario}, {.set = set});
+  std::vector<std::string> arguments = {"-n", absl::StrCat(ranks), "--grace", "1"};
+  if (ranks_per_host > 0) {
+    arguments.insert(arguments.end(), {"sh", "-c",
+                                       absl::StrCat("TUTTI_HOST_ID=host$((RANK / ", ranks_per_host,
+                                                    ")) exec " RANK_PROGRAM " ", scenario)});
+  } else {
+    arguments.insert(arguments.end(), {RANK_PROGRAM, scenario});
+  }
+  Launcher launcher(arguments, {.set = set});
   Launcher::End end = launcher.Wait();
   launcher.WaitForAll();
   EXPECT_THAT(launcher.Processes(), testing::IsEmpty());

@@ -28,7 +28,9 @@ std::vector<RankLine> RankLines(const std::string& out);
 class Job : public testing::Test {
  protected:
   // Runs the scenario on `ranks` ranks to its end, and checks that nothing is left. `set`: "NAME=value".
-  static Launcher::End Run(int ranks, const std::string& scenario, const std::vector<std::string>& set = {});
+  // `ranks_per_host`: so many ranks each pretend to be on a host of their own; 0: all are where they are.
+  static Launcher::End Run(int ranks, const std::string& scenario, const std::vector<std::string>& set = {},
+                           int ranks_per_host = 0);
 
   static void ExpectOneVerdict(const std::vector<RankLine>& lines);
 };

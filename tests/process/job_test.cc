@@ -1,6 +1,7 @@
 // Real jobs: ranks as processes under tutti-run, that are killed, stopped, or disagree. Every live rank ends in time,
 // with one and the same verdict that names the culprit, and nothing is left behind.
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,24 @@ TEST_F(Job, AWrongSelectionIsRefusedByNameBeforeAnySocketIsOpened) {
                          Field(&RankLine::message, HasSubstr("TUTTI_SELECTION")))));
 }
 
-TEST_F(Job, AKilledRankIsNamedByAllOthersWithinTwoSeconds) {
+// How the ranks of a job reach each other.
+struct Path {
+  std::string name;
+  std::string suffix;  // of the scenario
+  std::vector<std::string> set;
+  int ranks_per_host = 0;
+};
+
+void PrintTo(const Path& path, std::ostream* out) { *out << path.name; }
+
+class JobOnPath : public Job, public testing::WithParamInterface<Path> {
+ protected:
+  static Launcher::End Run(int ranks, const std::string& scenario) {
+    return Job::Run(ranks, scenario + GetParam().suffix, GetParam().set, GetParam().ranks_per_host);
+  }
+};
+
+TEST_P(JobOnPath, AKilledRankIsNamedByAllOthersWithinTwoSeconds) {
   const Launcher::End end = Run(4, "killed");
   EXPECT_EQ(end.exit_status, 128 + 9) << end.err;
   const std::vector<RankLine> lines = RankLines(end.out);
@@ -68,13 +86,27 @@ TEST_F(Job, AKilledRankIsNamedByAllOthersWithinTwoSeconds) {
   ExpectOneVerdict(lines);
 }
 
-TEST_F(Job, AStoppedRankIsNamedByAllOthersAtTheTimeOut) {
+TEST_P(JobOnPath, AStoppedRankIsNamedByAllOthersAtTheTimeOut) {
   const Launcher::End end = Run(4, "stopped");
   const std::vector<RankLine> lines = RankLines(end.out);
   ASSERT_THAT(lines, SizeIs(3)) << end.out << end.err;
   EXPECT_THAT(lines, Each(AllOf(Field(&RankLine::code, "DEADLINE_EXCEEDED"),
                                 Field(&RankLine::message, HasSubstr("rank 2 ")), Field(&RankLine::seconds, Lt(5.0)))));
   ExpectOneVerdict(lines);
+}
+
+std::string PathName(const testing::TestParamInfo<Path>& path) { return path.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Paths, JobOnPath,
+                         testing::Values(Path{"SharedMemory", "", {}}, Path{"SharedLibraryMemory", "-library", {}},
+                                         Path{"Tcp", "", {"TUTTI_SHARED_MEMORY=off"}},
+                                         Path{"TwoHosts", "-library", {}, 2}),
+                         PathName);
+
+TEST_F(Job, RanksThatWaitCostNearlyNothing) {
+  const std::vector<RankLine> lines = RankLines(Run(8, "idle").out);
+  ASSERT_THAT(lines, SizeIs(8));
+  EXPECT_THAT(lines, Each(Field(&RankLine::code, "DEADLINE_EXCEEDED")));
 }
 
 TEST_F(Job, AllRanksThatDoNotComeAreNamedAtTheTimeOutAndInAWarningBefore) {
@@ -121,14 +153,17 @@ struct MismatchCase {
 class JobMismatch : public Job, public testing::WithParamInterface<MismatchCase> {};
 
 TEST_P(JobMismatch, EndsAllRanksWithinTwoSecondsNamingBothSides) {
-  const Launcher::End end = Run(4, GetParam().kind);
-  const std::vector<RankLine> lines = RankLines(end.out);
-  ASSERT_THAT(lines, SizeIs(4)) << end.out << end.err;
-  EXPECT_THAT(lines, Each(AllOf(Field(&RankLine::code, "FAILED_PRECONDITION"), Field(&RankLine::seconds, Lt(2.0)),
-                                Field(&RankLine::message, HasSubstr(GetParam().odd)),
-                                Field(&RankLine::message, HasSubstr(GetParam().others)),
-                                Field(&RankLine::message, HasSubstr("rank 1")))));
-  ExpectOneVerdict(lines);
+  for (const char* shared : {"on", "off"}) {
+    SCOPED_TRACE(shared);
+    const Launcher::End end = Run(4, GetParam().kind, {std::string("TUTTI_SHARED_MEMORY=") + shared});
+    const std::vector<RankLine> lines = RankLines(end.out);
+    ASSERT_THAT(lines, SizeIs(4)) << end.out << end.err;
+    EXPECT_THAT(lines, Each(AllOf(Field(&RankLine::code, "FAILED_PRECONDITION"), Field(&RankLine::seconds, Lt(2.0)),
+                                  Field(&RankLine::message, HasSubstr(GetParam().odd)),
+                                  Field(&RankLine::message, HasSubstr(GetParam().others)),
+                                  Field(&RankLine::message, HasSubstr("rank 1")))));
+    ExpectOneVerdict(lines);
+  }
 }
 
 std::string KindName(const testing::TestParamInfo<MismatchCase>& mismatch) { return mismatch.param.kind; }

@@ -1,11 +1,13 @@
 #include "tests/process/scenarios.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace tutti {
@@ -13,12 +15,19 @@ namespace {
 
 constexpr size_t kLarge = (64 << 20) / sizeof(float);
 
+enum class Memory { kOwn, kLibrary };
+
 // All-reduces until one fails, at most 50; `disturb` is called with the third in flight.
-Outcome LargeAllReduces(ProcessGroup& group, absl::Duration timeout, const std::function<void()>& disturb) {
-  std::vector<float> data(kLarge, 1.0f);
+Outcome LargeAllReduces(ProcessGroup& group, Memory memory, absl::Duration timeout,
+                        const std::function<void()>& disturb) {
+  std::vector<float> own(memory == Memory::kOwn ? kLarge : 0);
+  absl::StatusOr<Buffer> buffer = group.Allocate(memory == Memory::kLibrary ? kLarge * sizeof(float) : 0);
+  if (!buffer.ok()) return {buffer.status(), absl::ZeroDuration()};
+  const Tensor data =
+      memory == Memory::kOwn ? Tensor(absl::MakeSpan(own)) : buffer->tensor(0, kLarge, DataType::kFloat32);
   for (int i = 0; i < 50; ++i) {
     Outcome outcome = Timed([&] {
-      Work work = group.AllReduce(absl::MakeSpan(data), {.op = ReduceOp::kMax, .timeout = timeout, .background = true});
+      Work work = group.AllReduce(data, {.op = ReduceOp::kMax, .timeout = timeout, .background = true});
       if (i == 2) disturb();
       return work.Wait();
     });
@@ -27,14 +36,14 @@ Outcome LargeAllReduces(ProcessGroup& group, absl::Duration timeout, const std::
   return {absl::OkStatus(), absl::ZeroDuration()};
 }
 
-Outcome Killed(ProcessGroup& group) {
-  return LargeAllReduces(group, absl::Seconds(60), [&] {
+Outcome Killed(ProcessGroup& group, Memory memory) {
+  return LargeAllReduces(group, memory, absl::Seconds(60), [&] {
     if (group.rank() == 1) kill(getpid(), SIGKILL);
   });
 }
 
-Outcome Stopped(ProcessGroup& group) {
-  return LargeAllReduces(group, absl::Seconds(3), [&] {
+Outcome Stopped(ProcessGroup& group, Memory memory) {
+  return LargeAllReduces(group, memory, absl::Seconds(3), [&] {
     if (group.rank() == 2) kill(getpid(), SIGSTOP);
   });
 }
@@ -92,6 +101,30 @@ Outcome Absent(ProcessGroup& group) {
   });
 }
 
+double CpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// All wait for what does not come; an error of another kind if that takes more than a twentieth of a processor.
+Outcome Idle(ProcessGroup& group) {
+  absl::Status status = CheckSum(group, 10);
+  if (!status.ok()) return {status, absl::ZeroDuration()};
+  const double before = CpuSeconds();
+  Outcome outcome = Timed([&] {
+    float never = 0;
+    if (group.rank() == 0) return group.Recv(absl::MakeSpan(&never, 1), 1).Wait();
+    return group.Barrier({.timeout = absl::Seconds(2)}).Wait();
+  });
+  const double used = (CpuSeconds() - before) / absl::ToDoubleSeconds(outcome.elapsed);
+  if (used > 0.05) return {absl::InternalError(absl::StrCat("used ", used, " of a processor")), outcome.elapsed};
+  return outcome;
+}
+
 // Each rank goes on to the next group as soon as it has left the last one.
 Outcome ComeAndGo(std::unique_ptr<ProcessGroup>& group) {
   return Timed([&] {
@@ -125,9 +158,15 @@ absl::Status CheckSum(ProcessGroup& group, size_t count) {
 
 Scenarios WholeGroupScenarios() {
   Scenarios scenarios = {
-      {"sum", [](auto& group) { return Sum(*group); }},         {"killed", [](auto& group) { return Killed(*group); }},
-      {"stopped", [](auto& group) { return Stopped(*group); }}, {"abort", [](auto& group) { return Abort(*group); }},
-      {"leave", [](auto& group) { return Leave(*group); }},     {"come-and-go", ComeAndGo},
+      {"sum", [](auto& group) { return Sum(*group); }},
+      {"killed", [](auto& group) { return Killed(*group, Memory::kOwn); }},
+      {"killed-library", [](auto& group) { return Killed(*group, Memory::kLibrary); }},
+      {"stopped", [](auto& group) { return Stopped(*group, Memory::kOwn); }},
+      {"stopped-library", [](auto& group) { return Stopped(*group, Memory::kLibrary); }},
+      {"idle", [](auto& group) { return Idle(*group); }},
+      {"abort", [](auto& group) { return Abort(*group); }},
+      {"leave", [](auto& group) { return Leave(*group); }},
+      {"come-and-go", ComeAndGo},
       {"absent", [](auto& group) { return Absent(*group); }},
   };
   for (const char* kind : {"count", "type", "op", "root", "order", "divisor"}) {
