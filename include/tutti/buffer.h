@@ -11,9 +11,9 @@
 
 namespace tutti {
 
-// Owns zero-filled, page-aligned memory from ProcessGroup::Allocate. Ranks of one host reduce tensors that lie in a Buffer
-// where they are, if all ranks' do, and copy others: use it for what is reduced often. Until the operation has ended,
-// other ranks write to it; when it has ended, with or without an error, none does.
+// Owns zero-filled, page-aligned memory from ProcessGroup::Allocate. Ranks of one host reduce tensors that lie in a
+// Buffer where they are, if all ranks' do, and copy others: use it for what is reduced often. Until the operation has
+// ended, other ranks write to it; when it has ended, with or without an error, none does.
 //
 // Movable; the memory does not move with it. It must outlive every operation on it. It need not be destroyed before its
 // group. Not synchronised.
