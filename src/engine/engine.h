@@ -39,8 +39,9 @@ struct EngineOptions {
   absl::Duration spin = absl::Microseconds(100);
   bool yield = false;
   SelectionTable selection;
-  // The same on all ranks: host h has the ranks from h times this on. 1: nothing is known of hosts, or they are uneven.
-  int ranks_per_host = 1;
+  // The same on all ranks: host h has the ranks from h times this on; 1: each rank has a host of its own. 0: nothing is
+  // known of hosts, or they are uneven.
+  int ranks_per_host = 0;
 };
 
 class Engine final : public OperationWaiter {

@@ -38,6 +38,13 @@ std::vector<SelectionRule> DefaultRules() {
        .reason = "several hosts: fewest bytes between them, one pass",
        .bytes_min = 64 << 10},
       {Collective::kAllReduce, kDirectSize, 8 << 10, Algorithm::kDoubling, 0, "small: fewest messages"},
+      {.collective = Collective::kAllReduce,
+       .ranks_max = kDirectSize,
+       .algorithm = Algorithm::kDirect,
+       .chunk_bytes = 64 << 10,
+       .reason = "a host each: all links busy in both directions",
+       .bytes_min = 1 << 20,
+       .if_apart = true},
       {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kHalving, 0, "fewest bytes, few messages", true},
       {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, inputs travel unwidened"},
       {Collective::kAllReduce, kAnySize, 4 << 10, Algorithm::kQuadrupling, 0, "many ranks, small: few steps"},
@@ -97,7 +104,7 @@ bool IsAvailable(const SelectionRule& rule, const SelectionQuery& query) {
 // But for the bytes.
 bool IsFor(const SelectionRule& rule, const SelectionQuery& query) {
   return rule.collective == query.collective && query.size <= rule.ranks_max && !(rule.if_narrow && Widens(query)) &&
-         IsAvailable(rule, query);
+         !(rule.if_apart && query.ranks_per_host != 1) && IsAvailable(rule, query);
 }
 
 const SelectionRule* Find(const SelectionTable& table, const SelectionQuery& query, uint64_t bytes) {

@@ -30,6 +30,7 @@ struct SelectionRule {
   std::string reason;
   bool if_narrow = false;  // only where partial results travel in the element type (Schedule::wide)
   uint64_t bytes_min = 0;  // as bytes_max
+  bool if_apart = false;   // only where each rank has a host of its own
 };
 
 // The first rule that fits decides. Immutable, but for Prefer.
@@ -76,12 +77,12 @@ struct SelectionQuery {
   DataType type = DataType::kUInt8;
   ReduceOp op = ReduceOp::kSum;  // reductions only
   bool uneven = false;           // blocks of different sizes
-  int ranks_per_host = 1;        // see EngineOptions::ranks_per_host
+  int ranks_per_host = 0;        // see EngineOptions::ranks_per_host
 };
 Selection Select(const SelectionQuery& query, const SelectionTable& table);
 
 // The switch points that matter for so many ranks, one line per collective.
-std::string DescribeSelection(const SelectionTable& table, int size, int ranks_per_host = 1);
+std::string DescribeSelection(const SelectionTable& table, int size, int ranks_per_host = 0);
 
 }  // namespace tutti
 

@@ -114,20 +114,22 @@ std::vector<ShmNeighbour> NeighboursOf(const std::vector<Member>& members, int r
   return neighbours;
 }
 
-// See EngineOptions::ranks_per_host: 1 unless the ranks of each host follow each other, and are equally many.
+// See EngineOptions::ranks_per_host: 0 unless the ranks of each host follow each other, and are equally many.
 int RanksPerHost(const std::vector<Member>& members) {
   std::vector<size_t> begins;  // of runs of ranks on one host
   std::set<std::string> hosts;
   for (size_t rank = 0; rank < members.size(); ++rank) {
     if (rank > 0 && HostKey(members[rank]) == HostKey(members[rank - 1])) continue;
     begins.push_back(rank);
-    if (members[rank].local_address.empty() || !hosts.insert(HostKey(members[rank])).second) return 1;
+    if (!hosts.insert(HostKey(members[rank])).second) return 0;
   }
   const size_t each = members.size() / begins.size();
   for (size_t host = 0; host < begins.size(); ++host) {
-    if (begins[host] != host * each) return 1;
+    if (begins[host] != host * each) return 0;
   }
-  return members.size() % begins.size() == 0 ? static_cast<int>(each) : 1;
+  const bool share = each == 1 || std::none_of(members.begin(), members.end(),
+                                               [](const Member& member) { return member.local_address.empty(); });
+  return share && members.size() % begins.size() == 0 ? static_cast<int>(each) : 0;
 }
 
 // `endpoint` shares memory with this host's ranks from now on, if they can.

@@ -88,16 +88,24 @@ TEST(Selection, LargeAllReducesOfSeveralHostsAreHierarchical) {
   EXPECT_EQ(AllReduceOnHosts(16, 8, 16 << 10, table).algorithm, Algorithm::kHierarchical);
   EXPECT_EQ(AllReduceOnHosts(16, 8, (16 << 10) - 1, table).algorithm, Algorithm::kHalving);
   EXPECT_EQ(AllReduceOnHosts(16, 8, (16 << 10) - 1, table).ranks_per_host, 1);
-  for (const int ranks_per_host : {1, 5, 16}) {
+  for (const int ranks_per_host : {0, 5, 16}) {
     EXPECT_EQ(AllReduceOnHosts(16, ranks_per_host, 1 << 20, table).algorithm, Algorithm::kHalving) << ranks_per_host;
   }
+}
+
+TEST(Selection, LargeAllReducesOfRanksOnHostsOfTheirOwnAreDirect) {
+  const SelectionTable table;
+  EXPECT_EQ(AllReduceOnHosts(16, 1, 1 << 18, table).algorithm, Algorithm::kDirect);
+  EXPECT_EQ(AllReduceOnHosts(16, 1, 1 << 18, table).message_bytes, 64u << 10);
+  EXPECT_EQ(AllReduceOnHosts(16, 1, (1 << 18) - 1, table).algorithm, Algorithm::kHalving);
+  EXPECT_EQ(AllReduceOnHosts(16, 0, 1 << 18, table).algorithm, Algorithm::kHalving);
 }
 
 TEST(Selection, HierarchicalCanBeAskedFor) {
   const SelectionTable table = Table("all-reduce = hierarchical chunk=64K");
   EXPECT_EQ(AllReduceOnHosts(6, 3, 1 << 20, table).algorithm, Algorithm::kHierarchical);
   EXPECT_EQ(AllReduceOnHosts(6, 3, 1 << 20, table).segment_count, 3u * (64 << 10) / 4);
-  EXPECT_EQ(AllReduceOnHosts(6, 1, 1 << 20, table).algorithm, Algorithm::kHalving);  // nothing is known of hosts
+  EXPECT_EQ(AllReduceOnHosts(6, 0, 1 << 20, table).algorithm, Algorithm::kHalving);  // nothing is known of hosts
 }
 
 TEST(Selection, TheFirstRuleThatFitsDecides) {
