@@ -84,11 +84,16 @@ Numbers Reference(const std::vector<Numbers>& inputs) {
   return outputs[0];
 }
 
-class SharedMemoryBits : public testing::TestWithParam<int> {};
+class SharedMemoryBits : public testing::TestWithParam<WireAndSize> {};
 
 TEST_P(SharedMemoryBits, AreThoseOfMessagesWhereverOperandsLie) {
-  const int size = GetParam();
-  TestGroups groups = MakeGroups(Wire::kShm, size);
+  const int size = GetParam().size;
+  TestGroupOptions options;
+  // Where there are several hosts: first within them, then between them, whatever the size.
+  if (GetParam().wire == Wire::kTwoPerHost) {
+    options.engine.selection = *ParseSelectionTable("all-reduce = hierarchical chunk=16K");
+  }
+  TestGroups groups = MakeGroups(GetParam().wire, size, options);
   const std::vector<Placement> placements = {
       {"own memory", true, {Memory::kOwn}},
       {"own memory, output apart", false, {Memory::kOwn}},
@@ -119,7 +124,15 @@ TEST_P(SharedMemoryBits, AreThoseOfMessagesWhereverOperandsLie) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, SharedMemoryBits, testing::Range(2, 10), testing::PrintToStringParamName());
+std::vector<WireAndSize> Sizes() {
+  std::vector<WireAndSize> all;
+  for (int size = 2; size <= 9; ++size) all.push_back({Wire::kShm, size});
+  for (const int size : {3, 4, 5, 6, 8}) all.push_back({Wire::kTwoPerHost, size});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SharedMemoryBits, testing::ValuesIn(Sizes()),
+                         [](const auto& each) { return Name(each.param); });
 
 // Ranks that come late at every step of the protocol, and operations of all kinds in any order, several in flight.
 TEST(SharedMemory, SurvivesDelaysBetweenAllItsSteps) {

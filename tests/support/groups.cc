@@ -94,6 +94,7 @@ TestGroups MakeGroups(Wire wire, int size, const TestGroupOptions& options) {
     parts.buffers = std::move(made.buffers[rank]);
     parts.engine = options.engine;
     parts.engine.yield = true;
+    if (wire == Wire::kTwoPerHost && size > 2 && size % 2 == 0) parts.engine.ranks_per_host = 2;
     parts.timeout = options.timeout;
     groups.ranks.push_back(MakeHostGroup(std::move(parts)));
   }
