@@ -62,7 +62,7 @@ SharedReducer::~SharedReducer() {
 }
 
 void SharedReducer::WakeNeighbours() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  FullFence();
   for (int index = 0; index < count_; ++index) {
     if (index == self_) continue;
     std::atomic<uint32_t>& asleep = board(index).asleep;
@@ -258,7 +258,7 @@ bool SharedReducer::ReducePiece(int owner) {
   const uint64_t piece = slice.claimed.fetch_add(1, std::memory_order_relaxed);
   if (piece >= pieces) return false;
   own().busy.store(1, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  FullFence();
   Pause();
   bool closed = false;
   for (int index = 0; index < count_; ++index) closed |= board(index).closed.load(std::memory_order_acquire) != 0;

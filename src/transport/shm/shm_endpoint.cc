@@ -118,7 +118,7 @@ bool ShmEndpoint::HasLeft(int peer) {
 void ShmEndpoint::Sleep(absl::Time deadline) {
   std::atomic<uint32_t>& asleep = own_board().asleep;
   asleep.store(1, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  FullFence();
   if (!HasWork()) far_->Sleep(std::min(deadline, absl::Now() + kLookForClosed));
   asleep.store(0, std::memory_order_relaxed);
   LookAround();
