@@ -205,9 +205,7 @@ TEST(SharedMemory, DifferentCallsAreNamedOnBothSides) {
 // When an operation has failed, nobody writes to its memory any more; all else in the buffer stays as it is.
 TEST(SharedMemory, IsLeftAloneAfterAFailure) {
   constexpr size_t kCount = 1 << 20;
-  TestGroupOptions options;
-  options.timeout = absl::Milliseconds(50);
-  TestGroups groups = MakeGroups(Wire::kShm, 2, options);
+  TestGroups groups = MakeGroups(Wire::kShm, 2);
   Buffer buffers[2];
   OnEachRank(2, [&](int rank) {
     buffers[rank] = groups[rank].Allocate(2 * kCount * sizeof(float)).value();
@@ -215,7 +213,8 @@ TEST(SharedMemory, IsLeftAloneAfterAFailure) {
     for (size_t i = 0; i < 2 * kCount; ++i) data[i] = 1.0f;
     EXPECT_TRUE(groups[rank].AllReduce(absl::MakeSpan(data, kCount)).Wait().ok());
     if (rank == 1) return;
-    EXPECT_EQ(groups[0].AllReduce(absl::MakeSpan(data, kCount)).Wait().code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(groups[0].AllReduce(absl::MakeSpan(data, kCount), {.timeout = absl::Milliseconds(50)}).Wait().code(),
+              absl::StatusCode::kDeadlineExceeded);
     for (size_t i = 0; i < kCount; ++i) data[i] = 3.0f;
   });
   auto* late = static_cast<float*>(buffers[1].data());
