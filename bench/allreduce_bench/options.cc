@@ -7,6 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "bench/program/program.h"
+#include "src/base/status_macros.h"
 
 namespace tutti {
 namespace {
@@ -107,14 +109,8 @@ absl::StatusOr<std::optional<BenchOptions>> ParseBenchOptions(int argc, char** a
   app.add_flag("-R,--library_buffers", options.library_buffers, "memory from ProcessGroup::Allocate");
   app.add_flag("--corrupt_one_element", options.corrupt_one_element, "test of the check")->group("");
   app.add_option("--delay_rank", options.delay_rank, "test of the timing: this rank is late")->group("");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
-  }
+  TUTTI_ASSIGN_OR_RETURN(const bool run, ParseFlags(app, argc, argv));
+  if (!run) return std::nullopt;
   const auto bytes = [](absl::string_view flag, const std::string& text, uint64_t& value) -> absl::Status {
     if (text.empty()) return absl::OkStatus();
     const absl::StatusOr<uint64_t> parsed = ParseBytes(text);

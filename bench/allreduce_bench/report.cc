@@ -1,11 +1,11 @@
 #include "bench/allreduce_bench/report.h"
 
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/program/program.h"
 #include "nlohmann/json.hpp"
 #include "tutti/version.h"
 
@@ -135,16 +135,9 @@ absl::Status WriteJson(const std::string& path, BenchCollective collective,
     }
     rows.push_back(std::move(row));
   }
-  std::ofstream file(path);
-  file << nlohmann::json{{"version", TUTTI_VERSION},
-                         {"collective", std::string(Name(collective))},
-                         {"ranks", size},
-                         {"results", rows}}
-              .dump(2)
-       << "\n";
-  file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", path));
-  return absl::OkStatus();
+  return WriteJsonFile(
+      path,
+      {{"version", TUTTI_VERSION}, {"collective", std::string(Name(collective))}, {"ranks", size}, {"results", rows}});
 }
 
 }  // namespace tutti

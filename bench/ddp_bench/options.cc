@@ -1,6 +1,8 @@
 #include "bench/ddp_bench/options.h"
 
 #include "CLI/CLI.hpp"
+#include "bench/program/program.h"
+#include "src/base/status_macros.h"
 
 namespace tutti {
 
@@ -21,14 +23,8 @@ absl::StatusOr<std::optional<DdpOptions>> ParseDdpOptions(int argc, char** argv)
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--json", options.json_path, "also write the results as JSON to this file");
   app.add_flag("--corrupt_one_element", options.corrupt_one_element, "test of the check")->group("");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
-  }
+  TUTTI_ASSIGN_OR_RETURN(const bool run, ParseFlags(app, argc, argv));
+  if (!run) return std::nullopt;
   return options;
 }
 

@@ -1,10 +1,10 @@
 #include "bench/ddp_bench/report.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/program/program.h"
 #include "nlohmann/json.hpp"
 #include "tutti/version.h"
 
@@ -64,27 +64,21 @@ std::string Table(const DdpResult& result) {
 }
 
 absl::Status WriteJson(const std::string& path, const DdpResult& result) {
-  std::ofstream file(path);
-  file << nlohmann::json{{"library", absl::StrCat("tutti ", TUTTI_VERSION)},
-                         {"model", result.model},
-                         {"elements", result.elements},
-                         {"tensors", result.tensors},
-                         {"ranks", result.ranks},
-                         {"steps", result.steps},
-                         {"compute_ms", Json(result.compute)},
-                         {"step_ms", Json(result.step)},
-                         {"communication_ms", Json(result.communication)},
-                         {"exposed_ms", Json(result.exposed)},
-                         {"overlap_percent", result.overlap_percent},
-                         {"divisor", result.divisor},
-                         {"bytes", result.bytes},
-                         {"collectives", result.collectives},
-                         {"wrong_elements", result.wrong_elements}}
-              .dump(2)
-       << "\n";
-  file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", path));
-  return absl::OkStatus();
+  return WriteJsonFile(path, {{"library", absl::StrCat("tutti ", TUTTI_VERSION)},
+                              {"model", result.model},
+                              {"elements", result.elements},
+                              {"tensors", result.tensors},
+                              {"ranks", result.ranks},
+                              {"steps", result.steps},
+                              {"compute_ms", Json(result.compute)},
+                              {"step_ms", Json(result.step)},
+                              {"communication_ms", Json(result.communication)},
+                              {"exposed_ms", Json(result.exposed)},
+                              {"overlap_percent", result.overlap_percent},
+                              {"divisor", result.divisor},
+                              {"bytes", result.bytes},
+                              {"collectives", result.collectives},
+                              {"wrong_elements", result.wrong_elements}});
 }
 
 }  // namespace tutti

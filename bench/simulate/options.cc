@@ -1,11 +1,11 @@
 #include "bench/simulate/options.h"
 
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "bench/program/program.h"
 #include "bench/simulate/model.h"
 #include "src/base/status_macros.h"
 #include "src/schedule/builders.h"
@@ -106,14 +106,8 @@ absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc, ch
   app.add_option("--buffers", options.buffers, "which rows: own, library")->capture_default_str();
   app.add_flag("--calibrate", options.calibrate,
                "scale the costs such that the smallest and largest size at n = 2 fit");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
-  }
+  TUTTI_ASSIGN_OR_RETURN(const bool run, ParseFlags(app, argc, argv));
+  if (!run) return std::nullopt;
   TUTTI_ASSIGN_OR_RETURN(options.collectives, ParseCollectives(collectives));
   TUTTI_ASSIGN_OR_RETURN(options.costs, FindModel(network));
   for (size_t i = 0; i < std::size(kCostFlags); ++i) {

@@ -48,8 +48,8 @@ struct Board {
   alignas(kLine) std::atomic<uint32_t> closed;       // the rank's memory is to be left alone
   alignas(kLine) std::atomic<uint32_t> busy;         // the rank is writing to others' memory
   alignas(kLine) std::atomic<uint32_t> by_messages;  // sequence number of the latest collective by messages
-  alignas(kLine) std::atomic<uint64_t> staged;       // rounds for which this rank's inputs are in its cells
-  alignas(kLine) std::atomic<uint64_t> reduced;      // rounds for which this rank's result is in its cell
+  alignas(kLine) std::atomic<uint64_t> staged;       // rounds for which this rank's inputs are in its area
+  alignas(kLine) std::atomic<uint64_t> reduced;      // rounds for which this rank's result is in its area
   Post posts[2];                                     // by the epoch's parity
   SliceState slices[2];
 };

@@ -1,5 +1,6 @@
 #include "src/transport/shm/neighbourhood.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -120,6 +121,11 @@ absl::Status Neighbourhood::Agree(const NeighbourhoodOptions& options) {
   for (int index = 1; index < count(); ++index) TUTTI_RETURN_IF_ERROR(hear(index));
   for (int index = 1; index < count(); ++index) TUTTI_RETURN_IF_ERROR(tell(index));
   return absl::OkStatus();
+}
+
+bool Neighbourhood::HasClosed(int index) const {
+  pollfd end = {.fd = socket(index), .events = 0, .revents = 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 void Neighbourhood::Ring(int index) const {

@@ -48,6 +48,8 @@ class Neighbourhood {
   std::byte* segment(int index) const { return neighbours_[static_cast<size_t>(index)].segment.data(); }
   // -1 for this rank itself.
   int socket(int index) const { return neighbours_[static_cast<size_t>(index)].socket.get(); }
+  // Whether the neighbour, another one, has closed its end, or died.
+  bool HasClosed(int index) const;
   void Ring(int index) const;
 
  private:

@@ -10,7 +10,6 @@
 #include "absl/time/clock.h"
 #include "src/base/status_macros.h"
 #include "src/schedule/schedule.h"
-#include "src/transport/shm/local_socket.h"
 
 namespace tutti {
 namespace {
@@ -27,12 +26,6 @@ constexpr absl::Duration kBusyPatience = absl::Milliseconds(100);
 
 size_t InlineBytesMax(int count) { return std::max(kAllInlineBytes / static_cast<size_t>(count), size_t{1} << 10); }
 
-bool HasClosed(int socket) {
-  absl::StatusOr<std::optional<ReceivedPacket>> received = ReceivePacket(socket);
-  while (received.ok() && received->has_value()) received = ReceivePacket(socket);
-  return !received.ok();
-}
-
 }  // namespace
 
 SharedReducer::SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& layout, BufferExchange& exchange,
@@ -47,14 +40,14 @@ SharedReducer::SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& 
       sources_(static_cast<size_t>(count_)) {}
 
 SharedReducer::~SharedReducer() {
-  if (phase_ == Phase::kIdle || input_.id == 0 || output_.id == 0) return;
   own().closed.store(1, std::memory_order_seq_cst);
+  if (phase_ == Phase::kIdle || input_.id == 0 || output_.id == 0) return;
   const absl::Time deadline = absl::Now() + kBusyPatience;
   bool stuck = false;
   for (int index = 0; index < count_; ++index) {
     if (index == self_) continue;
     while (board(index).busy.load(std::memory_order_seq_cst) != 0 && absl::Now() < deadline) sched_yield();
-    stuck |= board(index).busy.load(std::memory_order_acquire) != 0 && !HasClosed(neighbourhood_.socket(index));
+    stuck |= board(index).busy.load(std::memory_order_acquire) != 0 && !neighbourhood_.HasClosed(index);
   }
   if (!stuck) return;
   // It has been stopped in the middle of a piece, and may go on at any time: let it write to memory that is nobody's.

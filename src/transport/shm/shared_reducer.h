@@ -46,7 +46,7 @@ class SharedReducer {
   // `pause`, for tests, is called between the steps of the protocol; may be null.
   SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& layout, BufferExchange& exchange,
                 absl::AnyInvocable<void()> pause);
-  // From when it returns on, no neighbour writes to this rank's memory.
+  // Says that this rank leaves. From when it returns on, no neighbour writes to its memory.
   ~SharedReducer();
 
   // None is under way.

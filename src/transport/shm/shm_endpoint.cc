@@ -51,8 +51,6 @@ ShmEndpoint::ShmEndpoint(Neighbourhood neighbourhood, const SegmentLayout& layou
   }
 }
 
-ShmEndpoint::~ShmEndpoint() { own_board().closed.store(1, std::memory_order_seq_cst); }
-
 void ShmEndpoint::Send(int peer, Channel channel, const MessageTag& tag, const void* data, uint64_t bytes,
                        uint64_t cookie) {
   assert(peer >= 0 && peer < size() && peer != rank());

@@ -24,7 +24,6 @@ class ShmEndpoint final : public Endpoint, private SharedMemory {
  public:
   ShmEndpoint(Neighbourhood neighbourhood, const SegmentLayout& layout, ShmOptions options,
               std::unique_ptr<Endpoint> far);
-  ~ShmEndpoint() override;
 
   int rank() const override { return far_->rank(); }
   int size() const override { return far_->size(); }
