@@ -52,13 +52,13 @@ bool BufferExchange::Broadcast(uint32_t kind, uint64_t id, size_t bytes, absl::S
 }
 
 absl::StatusOr<std::byte*> BufferExchange::Resolve(int index, const SharedPlace& place, size_t bytes) {
-  Theirs& theirs = theirs_[static_cast<size_t>(index)];
-  auto found = theirs.mapped.find(place.id);
-  if (found == theirs.mapped.end()) {
+  std::map<uint64_t, Segment>& theirs = theirs_[static_cast<size_t>(index)];
+  auto found = theirs.find(place.id);
+  if (found == theirs.end()) {
     TUTTI_RETURN_IF_ERROR(ReadPackets(index));
-    found = theirs.mapped.find(place.id);
+    found = theirs.find(place.id);
   }
-  const size_t size = found == theirs.mapped.end() ? 0 : found->second.bytes();
+  const size_t size = found == theirs.end() ? 0 : found->second.bytes();
   if (place.offset > size || bytes > size - place.offset) {
     return absl::InternalError(absl::StrCat("rank ", neighbourhood_.rank(index), " refers to memory (buffer ", place.id,
                                             ", offset ", place.offset, ", ", bytes,
@@ -68,9 +68,7 @@ absl::StatusOr<std::byte*> BufferExchange::Resolve(int index, const SharedPlace&
 }
 
 absl::Status BufferExchange::ReadPackets(int index) {
-  Theirs& theirs = theirs_[static_cast<size_t>(index)];
-  // What has ended since the last look may still be needed now, by a rank that is late; what had before, is not.
-  for (const uint64_t id : std::exchange(theirs.ended, {})) theirs.mapped.erase(id);
+  std::map<uint64_t, Segment>& theirs = theirs_[static_cast<size_t>(index)];
   while (true) {
     absl::StatusOr<std::optional<ReceivedPacket>> received = ReceivePacket(neighbourhood_.socket(index));
     // The end of the neighbour shows elsewhere, if it matters.
@@ -78,10 +76,9 @@ absl::Status BufferExchange::ReadPackets(int index) {
     TUTTI_RETURN_IF_ERROR(received.status());
     if (!received->has_value()) return absl::OkStatus();
     const Packet& packet = (*received)->packet;
-    if (packet.kind == kBufferEnded) theirs.ended.push_back(packet.id);
-    if (packet.kind != kBuffer || theirs.mapped.count(packet.id) > 0) continue;
-    TUTTI_ASSIGN_OR_RETURN(theirs.mapped[packet.id],
-                           Segment::Attach(std::move((*received)->descriptors[0]), packet.bytes));
+    if (packet.kind == kBufferEnded) theirs.erase(packet.id);
+    if (packet.kind != kBuffer || theirs.count(packet.id) > 0) continue;
+    TUTTI_ASSIGN_OR_RETURN(theirs[packet.id], Segment::Attach(std::move((*received)->descriptors[0]), packet.bytes));
   }
 }
 

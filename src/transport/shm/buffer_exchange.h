@@ -28,28 +28,23 @@ class BufferExchange {
   // Where neighbours find the memory; id 0 if they do not: it is no buffer of the library, or cannot be handed over.
   SharedPlace Share(const void* data, size_t bytes);
 
-  // A neighbour's memory, of which it has told where it is. An error if it has not handed it over. Stays mapped until
-  // the buffer has ended and another look was taken at what the neighbour sends.
+  // A neighbour's memory, of which it has told where it is. An error if it has not handed it over, or the buffer has
+  // ended. Mapped as long as the neighbour keeps the buffer.
   absl::StatusOr<std::byte*> Resolve(int index, const SharedPlace& place, size_t bytes);
 
   // Cuts this process's buffer off from all neighbours.
   void Isolate(uint64_t id) { (void)buffers_->Isolate(id); }
 
  private:
-  struct Theirs {
-    std::map<uint64_t, Segment> mapped;
-    std::vector<uint64_t> ended;
-  };
-
   bool Broadcast(uint32_t kind, uint64_t id, size_t bytes, absl::Span<const int> descriptors);
   void TellOfEnded();
   absl::Status ReadPackets(int index);
 
   const Neighbourhood& neighbourhood_;
   const std::shared_ptr<BufferRegistry> buffers_;
-  std::set<uint64_t> announced_;  // own buffers that neighbours know
-  size_t ended_ = 0;              // own buffers that have ended, as far as considered
-  std::vector<Theirs> theirs_;    // by neighbour
+  std::set<uint64_t> announced_;                     // own buffers that neighbours know
+  size_t ended_ = 0;                                 // own buffers that have ended, as far as considered
+  std::vector<std::map<uint64_t, Segment>> theirs_;  // by neighbour
 };
 
 }  // namespace tutti

@@ -206,7 +206,9 @@ bool SharedReducer::Gather(MessageSink& sink) {
     in_place &= post.place.input.id != 0 && post.place.output.id != 0;
   }
   if (in_place) {
-    if (absl::Status status = FindOperands(); !status.ok()) {
+    // Others may have done it all before this rank came to look; then their buffers may have ended, and nobody needs
+    // them.
+    if (absl::Status status = FindOperands(); !status.ok() && !AllDone()) {
       sink.PeerLost(neighbourhood_.rank(self_), std::move(status));
       return true;
     }
