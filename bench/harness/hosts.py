@@ -1,4 +1,5 @@
-"""Tutti and other libraries with one rank on each host of a Network.
+"""Tutti and other libraries with one rank on each host of a Network; and Tutti with several on each, against itself
+where nobody shares memory (flat).
 
 No core binding: each host believes that it owns the machine's cores, and all would take the first.
 """
@@ -10,25 +11,36 @@ _STORE_PORT = "29500"  # the hosts are empty
 
 
 def contenders(network: Network) -> list[Contender]:
-    return [_tutti(network, "own"), _tutti(network, "library"), _openmpi(network), _mpich(network),
+    return [_tutti(network, "tutti", "own"), _tutti(network, "tutti", "library"), _openmpi(network), _mpich(network),
             *[_gloo(network, algorithm) for algorithm in ("ring", "bcube", "halving_doubling")]]
 
 
-def _one_per_host(network: Network, job: Job, program: list[str]) -> list[Command]:
-    common = {"WORLD_SIZE": str(job.ranks), "LOCAL_RANK": "0", "MASTER_ADDR": network.hosts[0].address,
-              "MASTER_PORT": _STORE_PORT}
-    return [Command(host.run_in(program), common | {"RANK": str(rank), "TUTTI_HOST_ID": host.name})
-            for rank, host in enumerate(network.hosts)]
+def contenders_of_several_ranks_per_host(network: Network) -> list[Contender]:
+    return [_tutti(network, library, buffers) for library in ("tutti", "flat") for buffers in ("own", "library")]
 
 
-def _tutti(network: Network, buffers: str) -> Contender:
-    return Contender("tutti", "tcp", buffers, ALLREDUCE_BENCH, "ip", "iproute2",
-                     lambda job: _one_per_host(network, job, job.allreduce_bench(buffers)))
+def _start(network: Network, job: Job, program: list[str], environment: dict[str, str]) -> list[Command]:
+    """The ranks, the same number on each host, in the order of the hosts."""
+    per_host = job.ranks // len(network.hosts)
+    common = environment | {"WORLD_SIZE": str(job.ranks), "MASTER_ADDR": network.hosts[0].address,
+                            "MASTER_PORT": _STORE_PORT}
+    commands = []
+    for rank in range(job.ranks):
+        host = network.hosts[rank // per_host]
+        mine = {"RANK": str(rank), "LOCAL_RANK": str(rank % per_host), "TUTTI_HOST_ID": host.name}
+        commands.append(Command(host.run_in(program), common | mine))
+    return commands
+
+
+def _tutti(network: Network, library: str, buffers: str) -> Contender:
+    environment = {"TUTTI_SHARED_MEMORY": "off"} if library == "flat" else {}
+    return Contender(library, "tcp", buffers, ALLREDUCE_BENCH, "ip", "iproute2",
+                     lambda job: _start(network, job, job.allreduce_bench(buffers), environment))
 
 
 def _gloo(network: Network, algorithm: str) -> Contender:
     def commands(job: Job) -> list[Command]:
-        return _one_per_host(network, job, job.peer("gloo_peer", algorithm, INTERFACE, str(job.scratch)))
+        return _start(network, job, job.peer("gloo_peer", algorithm, INTERFACE, str(job.scratch)), {})
 
     return Contender(f"gloo-{algorithm}", "tcp", "own", "bench/peers/gloo_peer", "ip", "libgloo-dev", commands)
 

@@ -1,5 +1,5 @@
 """Tutti, other libraries with the settings that serve them best within a host, and what the medium allows: bare
-sockets, and bare shared memory.
+sockets, and bare shared memory. And Tutti on two pretended hosts, against itself where nobody shares memory (flat).
 
 Why these settings:
   - MPI processes get a core each if there are enough, and yield if there are not.
@@ -22,6 +22,15 @@ def _under_tutti_run(job: Job, program: list[str], environment: dict[str, str]) 
 def _tutti(transport: str, buffers: str, environment: dict[str, str]) -> Contender:
     return Contender("tutti", transport, buffers, ALLREDUCE_BENCH, TUTTI_RUN, _OWN_PACKAGES,
                      lambda job: _under_tutti_run(job, job.allreduce_bench(buffers), environment))
+
+
+def _on_two_hosts(library: str, buffers: str, environment: dict[str, str]) -> Contender:
+    """Half of the ranks believe that they are on another host."""
+    def commands(job: Job) -> list[Command]:
+        pretend = 'TUTTI_HOST_ID=host$((RANK * 2 / WORLD_SIZE)) exec "$@"'
+        return _under_tutti_run(job, ["sh", "-c", pretend, "sh", *job.allreduce_bench(buffers)], environment)
+
+    return Contender(library, "hosts", buffers, ALLREDUCE_BENCH, TUTTI_RUN, _OWN_PACKAGES, commands)
 
 
 def _openmpi(library: str, transport: str, *settings: str) -> Contender:
@@ -73,6 +82,10 @@ CONTENDERS = [
     _tutti("tcp", "library", _TCP_ONLY),
     _tutti("shm", "own", {}),
     _tutti("shm", "library", {}),
+    _on_two_hosts("tutti", "own", {}),
+    _on_two_hosts("tutti", "library", {}),
+    _on_two_hosts("flat", "own", _TCP_ONLY),
+    _on_two_hosts("flat", "library", _TCP_ONLY),
     _openmpi("openmpi", "tcp", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"),
     _openmpi("openmpi", "shm", *_SEGMENTS),
     _openmpi("openmpi-cma", "shm", "--mca", "btl", "vader,self"),

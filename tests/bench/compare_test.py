@@ -163,6 +163,18 @@ class ContendersTest(unittest.TestCase):
                 expected = {"TUTTI_SHARED_MEMORY": "off"} if contender.transport == "tcp" else {}
                 self.assertEqual(self.environments(contender), [expected], contender.name)
 
+    def test_on_two_hosts_both_halves_of_the_ranks_have_a_name_of_their_own(self) -> None:
+        job = Job(build=Path("/build"), scratch=Path("/scratch"), ranks=4, bytes=4, iterations=1, warmup_iterations=1,
+                  realtime=False)
+        for contender in CONTENDERS:
+            if contender.transport != "hosts":
+                continue
+            command, = contender.commands(job)
+            rank_program = command.arguments[command.arguments.index("sh"):]
+            rank_program[4:] = ["sh", "-c", "echo $TUTTI_HOST_ID"]
+            said = [child.run(rank_program, {"RANK": str(rank), "WORLD_SIZE": "4"}, 10).out for rank in range(4)]
+            self.assertEqual(said, ["host0\n", "host0\n", "host1\n", "host1\n"], contender.name)
+
     def test_no_two_have_the_same_name(self) -> None:
         names = [(one.transport, one.name) for one in CONTENDERS]
         self.assertEqual(len(names), len(set(names)))

@@ -15,7 +15,10 @@ sys.path.insert(0, str(BENCH))
 
 from harness import report  # noqa: E402
 from harness.arguments import UsageError  # noqa: E402
+from harness.contender import Job  # noqa: E402
+from harness.hosts import contenders_of_several_ranks_per_host  # noqa: E402
 from harness.loopback import CONTENDERS  # noqa: E402
+from harness.network import Network  # noqa: E402
 
 
 def load():
@@ -31,15 +34,15 @@ namespaces = load()
 class ParseTest(unittest.TestCase):
     def test_takes_lists_and_binary_multiples(self) -> None:
         options = namespaces.parse(["-n", "2,3", "-s", "4,1K,2M", "-r", "1", "-l", "tutti,gloo"])
-        self.assertEqual((options.ranks, options.sizes, options.rounds, options.libraries),
+        self.assertEqual((options.hosts, options.sizes, options.rounds, options.libraries),
                          ([2, 3], [4, 1 << 10, 2 << 20], 1, ["tutti", "gloo"]))
 
     def test_measures_two_and_four_hosts_of_every_library_if_nothing_is_asked_for(self) -> None:
         options = namespaces.parse([])
-        self.assertEqual((options.ranks, options.libraries), ([2, 4], None))
+        self.assertEqual((options.hosts, options.ranks_per_host, options.libraries), ([2, 4], 1, None))
 
     def test_refuses_bad_arguments_by_name(self) -> None:
-        for arguments in (["-n", "1"], ["-s", "5"], ["-s", "0"], ["-l", "nccl"], ["-r", "0"]):
+        for arguments in (["-n", "1"], ["--ranks-per-host", "0"], ["-s", "5"], ["-s", "0"], ["-l", "nccl"], ["-r", "0"]):
             said = io.StringIO()
             with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as ended:
                 namespaces.parse(arguments)
@@ -75,6 +78,21 @@ class EffortTest(unittest.TestCase):
         self.assertEqual(smallest["warmup_iterations"], 20)
 
 
+class RanksTest(unittest.TestCase):
+    def test_follow_each_other_host_by_host(self) -> None:
+        job = Job(build=Path("/build"), scratch=Path("/scratch"), ranks=6, bytes=4, iterations=1, warmup_iterations=1,
+                  realtime=False)
+        network = Network(2)
+        for contender in contenders_of_several_ranks_per_host(network):
+            commands = contender.commands(job)
+            self.assertEqual([(one.environment["RANK"], one.environment["LOCAL_RANK"], one.arguments[3])
+                              for one in commands],
+                             [(str(3 * host + local), str(local), network.hosts[host].name)
+                              for host in range(2) for local in range(3)])
+            self.assertEqual({one.environment.get("TUTTI_SHARED_MEMORY") for one in commands},
+                             {"off"} if contender.family == "flat" else {None})
+
+
 class TableTest(unittest.TestCase):
     @staticmethod
     def series(library: str, ranks: int, count: int, *rounds: float | str) -> report.Series:
@@ -94,9 +112,9 @@ class TableTest(unittest.TestCase):
 
     def test_a_table_has_a_part_for_every_size_and_names_the_best_peer(self) -> None:
         table = namespaces.table([self.series("tutti", 4, 4, 10.0), self.series("mpich", 4, 4, 20.0),
-                                  self.series("tutti", 4, 1 << 20, 30.0), self.series("mpich", 4, 1 << 20, 15.0)], 0.1)
+                                  self.series("tutti", 4, 1 << 20, 30.0), self.series("mpich", 4, 1 << 20, 15.0)], 2, 0.1)
         self.assertEqual([line for line in table.splitlines() if line.startswith("all-reduce")],
-                         [f"all-reduce, 4 hosts, {size}: time in us, median [lowest..highest] of the rounds; "
+                         [f"all-reduce, 4 ranks on 2 hosts, {size}: time in us, median [lowest..highest] of the rounds; "
                           "GB/s bus; of iperf3's" for size in ("4 B", "1 MiB")])
         self.assertIn("tutti / best peer (mpich): 0.5 [0.5..0.5]", table)
         self.assertIn("tutti / best peer (mpich): 2 [2..2]", table)
