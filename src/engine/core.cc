@@ -310,7 +310,7 @@ void Core::Finish(EngineOperation* operation, const absl::Status& status) {
   pending_.back()->pending_index = operation->pending_index;
   std::swap(pending_[operation->pending_index], pending_.back());
   pending_.pop_back();
-  if (operation->channel == Channel::kCollective) journal_.End(operation->sequence);
+  if (operation->channel == Channel::kCollective && status.ok()) journal_.End(operation->sequence);
   ++completed_;
   operation->Complete(status);
   if (operation->batch != nullptr) operation->batch->MemberDone(status);
@@ -472,7 +472,8 @@ void Core::Disagrees(int peer, bool before) {
 }
 
 void Core::CheckDeadlines(absl::Time now) {
-  for (const EngineOperation* operation : pending_) {
+  for (EngineOperation* operation : pending_) {
+    if (operation->deadline == kNoDeadlineYet) operation->deadline = now + operation->timeout;
     if (operation->deadline > now) continue;
     const bool collective = operation->channel == Channel::kCollective;
     Report(
@@ -481,8 +482,7 @@ void Core::CheckDeadlines(absl::Time now) {
          .sequence = collective ? operation->sequence : 0,
          .status = absl::DeadlineExceededError(absl::StrCat(
              ToString(operation->descriptor), collective ? absl::StrCat(" (operation ", operation->sequence, ")") : "",
-             " on rank ", endpoint_->rank(), " has not ended within ",
-             absl::FormatDuration(operation->deadline - operation->issued)))});
+             " on rank ", endpoint_->rank(), " has not ended within ", absl::FormatDuration(operation->timeout)))});
     return;
   }
 }

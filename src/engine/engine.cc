@@ -83,14 +83,14 @@ Work Engine::JoinBatch(absl::Span<EngineOperation* const> operations) {
 }
 
 void Engine::Submit(absl::Span<EngineOperation* const> operations) {
-  bool background = false;
+  bool wakes = false;
   bool moves = false;  // something that Poll may move at once
   {
     absl::MutexLock lock(&mutex_);
     if (!verdict_.ok()) return Refuse(operations);
     for (EngineOperation* operation : operations) {
       operation->waiter.store(this);
-      background |= operation->background;
+      wakes |= operation->background;
       moves |= operation->descriptor.algorithm != Algorithm::kShared;
       if (operation->channel == Channel::kCollective) {
         operation->sequence = ++sequence_;
@@ -99,24 +99,30 @@ void Engine::Submit(absl::Span<EngineOperation* const> operations) {
       ++issued_count_;
       issued_.push_back(operation);
     }
-    if (driving_) {
-      attention_.store(true);
+    wakes |= dormant_;
+    if (TakeTokenOrAttention()) {
+      StartIssued();
+      // Whoever finds it taken comes for the mutex next.
+      if (!moves) driving_.store(false, std::memory_order_release);
+    } else {
       WakeDriver();
       moves = false;
-    } else {
-      driving_ = moves;
-      StartIssued();
     }
-    if (!moves) {
-      if (background || dormant_) WakeBackground();
-      return;
-    }
+    if (wakes && !moves) WakeBackground();
   }
+  if (!moves) return;
   core_.Progress();
   AnnounceCompleted();
-  absl::MutexLock lock(&mutex_);
   ReleaseToken();
-  if ((background || dormant_) && InFlight()) WakeBackground();
+  if (!wakes) return;
+  absl::MutexLock lock(&mutex_);
+  if (InFlight()) WakeBackground();
+}
+
+bool Engine::TakeTokenOrAttention() {
+  if (TakeToken()) return true;
+  attention_.store(true);
+  return TakeToken();  // if it was released meanwhile, perhaps nobody has seen that
 }
 
 void Engine::Refuse(absl::Span<EngineOperation* const> operations) {
@@ -143,30 +149,35 @@ absl::Status Engine::verdict() const {
 }
 
 void Engine::WaitFor(EngineOperation& operation) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (driving_) {
-      ++waiting_;
-      WakeDriver();  // if it is the background thread, it makes room
-      while (driving_ && !operation.Done()) released_.Wait(&mutex_);
-      --waiting_;
-    }
-    if (operation.Done()) return;
-    driving_ = true;
-    AttendLocked();
-  }
+  if (!TakeToken() && !WaitForToken(operation)) return;
   DriveUntilDone(operation);
-  absl::MutexLock lock(&mutex_);
   ReleaseToken();
 }
 
+// False if the operation is done instead.
+bool Engine::WaitForToken(const EngineOperation& operation) {
+  absl::MutexLock lock(&mutex_);
+  ++waiting_;
+  WakeDriver();  // if it is the background thread, it makes room
+  bool taken = false;
+  while (!operation.Done() && !(taken = TakeToken())) released_.Wait(&mutex_);
+  --waiting_;
+  return taken;
+}
+
 void Engine::ReleaseToken() {
-  StartIssued();
-  driving_ = false;
+  driving_.store(false);
+  if (waiting_.load() == 0 && !attention_.load()) return;
+  absl::MutexLock lock(&mutex_);
+  LookAfterRelease();
+}
+
+// For those who found the token taken.
+void Engine::LookAfterRelease() {
   if (waiting_.load() > 0) {
     released_.SignalAll();
   } else if (attention_.load()) {
-    WakeBackground();  // a verdict that this driver has not seen
+    WakeBackground();
   }
 }
 
@@ -215,7 +226,7 @@ void Engine::Drive(const Stop& stop) {
       continue;
     }
     if (++idle_polls % kPollsPerClock != 0 && !options_.yield) {
-      Pause();
+      if (idle_polls > kPollsPerClock) Pause();  // it takes longer than a poll, too
       continue;
     }
     const absl::Time now = absl::Now();
@@ -250,8 +261,8 @@ void Engine::AttendLocked() {
 
 void Engine::AnnounceCompleted() {
   if (completed_.load(std::memory_order_relaxed) == core_.completed()) return;
-  completed_.store(core_.completed());
-  if (waiting_.load() == 0) return;
+  completed_.store(core_.completed(), std::memory_order_release);
+  if (waiting_.load() == 0) return;  // whoever waits has looked at Done after that
   absl::MutexLock lock(&mutex_);
   released_.SignalAll();
 }
@@ -282,14 +293,14 @@ void Engine::BackgroundLoop() {
   int quiet_looks = 0;
   while (!stopping_.load()) {
     const bool unattended = InFlight() || attention_.load();
-    if (kick_ && unattended && !driving_ && waiting_.load() == 0) {
+    if (kick_ && unattended && waiting_.load() == 0 && TakeToken()) {
       kick_ = false;
-      driving_ = true;
       AttendLocked();
       mutex_.Unlock();
       DriveInBackground();
+      driving_.store(false);
       mutex_.Lock();
-      ReleaseToken();
+      LookAfterRelease();
       continue;
     }
     kick_ = false;

@@ -78,9 +78,14 @@ class Engine final : public OperationWaiter {
  private:
   void WaitFor(EngineOperation& operation) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whoever sets driving_ holds the token, and owns the core until it calls ReleaseToken.
+  // Whoever changes driving_ from false to true holds the token, and owns the core until driving_ is false again.
+  bool TakeToken() { return !driving_.load() && !driving_.exchange(true); }
+  // Without it, whoever holds it has news.
+  bool TakeTokenOrAttention() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitForToken(const EngineOperation& operation) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReleaseToken() ABSL_LOCKS_EXCLUDED(mutex_);
+  void LookAfterRelease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Refuse(absl::Span<EngineOperation* const> operations) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseToken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartIssued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeDriver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeBackground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -118,7 +123,6 @@ class Engine final : public OperationWaiter {
   absl::CondVar released_;     // the token was released, or an operation completed while somebody waited
   absl::CondVar verdict_set_;  // for the driver that has reported trouble
   absl::CondVar kicked_;       // for the background thread
-  bool driving_ ABSL_GUARDED_BY(mutex_) = false;
   bool kick_ ABSL_GUARDED_BY(mutex_) = false;
   bool dormant_ ABSL_GUARDED_BY(mutex_) = false;   // the background thread sleeps until it is kicked
   uint32_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // of the latest collective
@@ -127,8 +131,10 @@ class Engine final : public OperationWaiter {
   absl::Status verdict_ ABSL_GUARDED_BY(mutex_);
 
   // Read by the driver without the mutex. Each is written before its reader is woken: a driver about to sleep sets
-  // sleeping_ and then looks at the others; a writer writes and then looks at sleeping_. All sequentially consistent,
-  // so at least one of the two sees the other.
+  // sleeping_ and then looks at the others; a writer writes and then looks at sleeping_. A driver that ends clears
+  // driving_ and then looks at waiting_ and attention_; who needs it sets one of these and then looks at driving_. All
+  // sequentially consistent, so at least one of the two sees the other.
+  std::atomic<bool> driving_{false};
   std::atomic<int> waiting_{0};         // threads in WaitFor that do not drive
   std::atomic<bool> attention_{false};  // issued_ or verdict_ is news
   std::atomic<bool> stopping_{false};

@@ -4,12 +4,34 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 namespace tutti {
 
 void EngineOperation::Prepare(const OperationRequest& request, int size, const SelectionTable& table,
                               int group_ranks_per_host) {
+  if (!IsPreparedFor(request)) PrepareKind(request, size, table, group_ranks_per_host);
+  input = request.input;
+  output = request.output;
+  label = request.label;
+  peer = channel == Channel::kPointToPoint ? request.root : kAnyPeer;
+  background = request.background;
+  timeout = request.timeout;
+  deadline = kNoDeadlineYet;
+  sockets = 1;
+  program = nullptr;
+}
+
+// Training repeats itself, and the pool hands out what was used last.
+bool EngineOperation::IsPreparedFor(const OperationRequest& request) const {
+  return prepared_ && !descriptor.uneven && request.input_counts.empty() && request.output_counts.empty() &&
+         descriptor.collective == request.collective && descriptor.op == request.op &&
+         descriptor.type == request.type && descriptor.count == request.count && descriptor.root == request.root &&
+         descriptor.divisor == request.divisor;
+}
+
+// What follows from the request but for where its operands are.
+void EngineOperation::PrepareKind(const OperationRequest& request, int size, const SelectionTable& table,
+                                  int group_ranks_per_host) {
   const bool uneven = !request.input_counts.empty() || !request.output_counts.empty();
   const Selection selected = Select({.collective = request.collective,
                                      .size = size,
@@ -34,20 +56,12 @@ void EngineOperation::Prepare(const OperationRequest& request, int size, const S
   fingerprint = Fingerprint(descriptor);
   const bool pair = request.collective == Collective::kSend || request.collective == Collective::kRecv;
   channel = pair ? Channel::kPointToPoint : Channel::kCollective;
-  peer = pair ? request.root : kAnyPeer;
-  label = request.label;
   kernels = Reduces(request.collective) ? KernelsFor(request.type, request.op) : ReduceKernels{};
   wide = selected.wide;
   ranks_per_host = selected.ranks_per_host;
-  background = request.background;
   reason = selected.reason;
   message_bytes = selected.message_bytes;
-  sockets = 1;
-  program = nullptr;
-  input = request.input;
-  output = request.output;
-  issued = absl::Now();
-  deadline = issued + request.timeout;
+  prepared_ = true;
 }
 
 // Where all ranks know all counts, they must agree on them.
@@ -61,6 +75,7 @@ void EngineOperation::NoteCounts() {
 
 void EngineOperation::PrepareBatch(uint32_t members) {
   descriptor = {};
+  prepared_ = false;
   members_ = members;
 }
 
@@ -101,16 +116,16 @@ void EngineOperation::Unref() {
 }
 
 EngineOperation* OperationPool::Take(int references) {
-  std::unique_ptr<EngineOperation> operation;
-  {
+  std::unique_ptr<EngineOperation> operation(spare_.exchange(nullptr));
+  if (operation == nullptr) {
     absl::MutexLock lock(&mutex_);
-    ++taken_;
-    if (!free_.empty()) {
-      operation = std::move(free_.back());
-      free_.pop_back();
+    if (free_.empty()) {
+      free_.push_back(std::make_unique<EngineOperation>(*this));
+      ++made_;
     }
+    operation = std::move(free_.back());
+    free_.pop_back();
   }
-  if (operation == nullptr) operation = std::make_unique<EngineOperation>(*this);
   operation->references_.store(references, std::memory_order_relaxed);
   operation->done_.store(false, std::memory_order_relaxed);
   operation->status_ = absl::OkStatus();
@@ -121,21 +136,29 @@ EngineOperation* OperationPool::Take(int references) {
 }
 
 void OperationPool::Return(EngineOperation* operation) {
+  EngineOperation* none = nullptr;
+  if (!spare_.compare_exchange_strong(none, operation)) Keep(std::unique_ptr<EngineOperation>(operation));
+}
+
+void OperationPool::Keep(std::unique_ptr<EngineOperation> operation) {
   bool last = false;
   {
     absl::MutexLock lock(&mutex_);
-    free_.emplace_back(operation);
-    last = --taken_ == 0 && detached_;
+    free_.push_back(std::move(operation));
+    last = detached_ && free_.size() == made_;
   }
   if (last) delete this;
 }
 
 void OperationPool::Detach() {
+  // The place is taken from now on, so that all others come back under the mutex.
+  EngineOperation* const spare = spare_.exchange(new EngineOperation(*this));
   bool last = false;
   {
     absl::MutexLock lock(&mutex_);
     detached_ = true;
-    last = taken_ == 0;
+    if (spare != nullptr) free_.emplace_back(spare);
+    last = free_.size() == made_;
   }
   if (last) delete this;
 }

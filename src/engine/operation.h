@@ -26,6 +26,8 @@ namespace tutti {
 
 // Of a receive that takes a message from whoever sends one.
 inline constexpr int kAnyPeer = -1;
+// Of an operation in flight at which nobody has looked with a clock in hand: most end before.
+inline constexpr absl::Time kNoDeadlineYet = absl::InfinitePast();
 
 // What an operation is to do. Operands as ProcessGroup documents them, already checked.
 struct OperationRequest {
@@ -68,7 +70,7 @@ class EngineOperation final : public Operation {
   void Ref() override { references_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() override;
 
-  // Everything that follows from the request, among `size` ranks on hosts as EngineOptions::ranks_per_host says.
+  // Everything that follows from the request; always among `size` ranks on hosts as EngineOptions::ranks_per_host says.
   void Prepare(const OperationRequest& request, int size, const SelectionTable& table, int group_ranks_per_host);
   // An operation that does nothing itself, and is done when `members` have told MemberDone.
   void PrepareBatch(uint32_t members);
@@ -88,7 +90,7 @@ class EngineOperation final : public Operation {
   int ranks_per_host = 1;  // see ScheduleKey
   bool background = false;
   std::vector<size_t> input_counts, output_counts;
-  absl::Time issued, deadline;
+  absl::Duration timeout;
   EngineOperation* batch = nullptr;  // that it is a member of; holds a reference to it
   // Null until it is issued.
   std::atomic<OperationWaiter*> waiter{nullptr};
@@ -97,6 +99,7 @@ class EngineOperation final : public Operation {
   int sockets = 1;             // per peer
 
   // Belongs to whoever drives the engine.
+  absl::Time deadline = kNoDeadlineYet;
   int peer = kAnyPeer;  // point to point only
   const Program* program = nullptr;
   Layout layout;
@@ -114,13 +117,16 @@ class EngineOperation final : public Operation {
 
  private:
   friend class OperationPool;
+  bool IsPreparedFor(const OperationRequest& request) const;
+  void PrepareKind(const OperationRequest& request, int size, const SelectionTable& table, int group_ranks_per_host);
   void NoteCounts();
 
   OperationPool& pool_;
   std::atomic<int> references_{0};
   std::atomic<bool> done_{false};
-  absl::Status status_;   // written before done_, read after it
-  uint32_t members_ = 0;  // of a batch, not done
+  absl::Status status_;    // written before done_, read after it
+  bool prepared_ = false;  // descriptor, and what follows from it, are of an earlier operation
+  uint32_t members_ = 0;   // of a batch, not done
 };
 
 // Operations for reuse: none is allocated after the first few. Thread-safe. Lives until its owner has left and the last
@@ -139,13 +145,15 @@ class OperationPool {
  private:
   friend class EngineOperation;
   OperationPool() = default;
-  ~OperationPool() = default;
+  ~OperationPool() { delete spare_.load(); }
   void Return(EngineOperation* operation);
+  void Keep(std::unique_ptr<EngineOperation> operation);
   void Detach();
 
+  std::atomic<EngineOperation*> spare_{nullptr};  // the one that came back last, if it found the place free; owned
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<EngineOperation>> free_ ABSL_GUARDED_BY(mutex_);
-  size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t made_ ABSL_GUARDED_BY(mutex_) = 0;
   bool detached_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

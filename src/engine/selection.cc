@@ -28,6 +28,13 @@ std::vector<SelectionRule> DefaultRules() {
   // To every rank of its host, and to one on every other: 64 hosts of 8.
   constexpr int kHierarchicalSize = 512;
   return {
+      {.collective = Collective::kAllReduce,
+       .ranks_max = kDirectSize,
+       .algorithm = Algorithm::kDirect,
+       .chunk_bytes = 64 << 10,
+       .reason = "a host each: all links busy in both directions",
+       .bytes_min = 1 << 20,
+       .if_apart = true},
       // At n = 2 an exchange of whole operands moves no more bytes than any other algorithm.
       {Collective::kAllReduce, 2, 1 << 20, Algorithm::kExchange, 512 << 10, "two ranks: one step"},
       {Collective::kAllReduce, 2, kAnyBytes, Algorithm::kDirect, 512 << 10, "two ranks, large: less to reduce"},
@@ -38,13 +45,6 @@ std::vector<SelectionRule> DefaultRules() {
        .reason = "several hosts: fewest bytes between them, one pass",
        .bytes_min = 64 << 10},
       {Collective::kAllReduce, kDirectSize, 8 << 10, Algorithm::kDoubling, 0, "small: fewest messages"},
-      {.collective = Collective::kAllReduce,
-       .ranks_max = kDirectSize,
-       .algorithm = Algorithm::kDirect,
-       .chunk_bytes = 64 << 10,
-       .reason = "a host each: all links busy in both directions",
-       .bytes_min = 1 << 20,
-       .if_apart = true},
       {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kHalving, 0, "fewest bytes, few messages", true},
       {Collective::kAllReduce, kDirectSize, kAnyBytes, Algorithm::kDirect, 0, "fewest bytes, inputs travel unwidened"},
       {Collective::kAllReduce, kAnySize, 4 << 10, Algorithm::kQuadrupling, 0, "many ranks, small: few steps"},

@@ -9,6 +9,13 @@
 
 namespace tutti {
 
+namespace {
+
+// Of elements: so that no size in bytes overflows.
+constexpr size_t kCountMax = size_t{1} << 59;
+
+}  // namespace
+
 absl::Status CheckTensor(absl::string_view role, const ConstTensor& tensor) {
   if (static_cast<int>(tensor.type()) >= kDataTypeCount) {
     return absl::InvalidArgumentError(
@@ -21,7 +28,7 @@ absl::Status CheckTensor(absl::string_view role, const ConstTensor& tensor) {
   if (tensor.data() == nullptr && tensor.count() > 0) {
     return absl::InvalidArgumentError(absl::StrCat(role, " has ", tensor.count(), " elements at a null pointer"));
   }
-  if (tensor.count() > (size_t{1} << 62) / ByteSize(tensor.type())) {
+  if (tensor.count() > kCountMax) {
     return absl::InvalidArgumentError(absl::StrCat(role, " has ", tensor.count(), " elements: more than memory"));
   }
   return absl::OkStatus();
@@ -61,8 +68,8 @@ absl::Status CheckPlace(absl::string_view block_role, const ConstTensor& block, 
 absl::Status CheckBlocks(absl::string_view block_role, const ConstTensor& block, absl::string_view whole_role,
                          const ConstTensor& whole, int blocks, int place) {
   TUTTI_RETURN_IF_ERROR(CheckTypes(block_role, block, whole_role, whole));
-  if (whole.count() % static_cast<size_t>(blocks) != 0 ||
-      whole.count() / static_cast<size_t>(blocks) != block.count()) {
+  size_t count = 0;
+  if (__builtin_mul_overflow(block.count(), static_cast<size_t>(blocks), &count) || whole.count() != count) {
     return absl::InvalidArgumentError(absl::StrCat(whole_role, " has ", whole.count(), " elements; with ", block_role,
                                                    " of ", block.count(), " and ", blocks, " blocks it must have ",
                                                    block.count() * static_cast<size_t>(blocks)));

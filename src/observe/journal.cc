@@ -78,20 +78,23 @@ std::string ToString(const OperationDescriptor& descriptor) {
 uint64_t Journal::Begin(uint32_t sequence, const OperationDescriptor& descriptor, uint64_t fingerprint) {
   absl::MutexLock lock(&mutex_);
   const uint64_t history = Mix(ring_[latest_ % kEntries].history, fingerprint);
-  ring_[sequence % kEntries] = {.sequence = sequence, .descriptor = descriptor, .history = history};
+  Entry& entry = ring_[sequence % kEntries];
+  entry.sequence = sequence;
+  entry.descriptor = descriptor;
+  entry.history = history;
   latest_ = sequence;
   return history;
 }
 
-void Journal::End(uint32_t sequence) {
-  absl::MutexLock lock(&mutex_);
-  Entry& entry = ring_[sequence % kEntries];
-  if (entry.sequence == sequence) entry.done = true;
+Journal::Entry Journal::EntryAt(uint32_t sequence) const {
+  Entry entry = ring_[sequence % kEntries];
+  entry.done = entry.sequence <= ended_.load(std::memory_order_acquire);
+  return entry;
 }
 
 std::optional<Journal::Entry> Journal::Find(uint32_t sequence) const {
   absl::MutexLock lock(&mutex_);
-  const Entry& entry = ring_[sequence % kEntries];
+  const Entry entry = EntryAt(sequence);
   if (sequence == 0 || entry.sequence != sequence) return std::nullopt;
   return entry;
 }
@@ -99,7 +102,7 @@ std::optional<Journal::Entry> Journal::Find(uint32_t sequence) const {
 std::optional<Journal::Entry> Journal::Latest() const {
   absl::MutexLock lock(&mutex_);
   if (latest_ == 0) return std::nullopt;
-  return ring_[latest_ % kEntries];
+  return EntryAt(latest_);
 }
 
 std::vector<Journal::Entry> Journal::Recent(size_t count) const {
@@ -107,7 +110,7 @@ std::vector<Journal::Entry> Journal::Recent(size_t count) const {
   const uint32_t recent = static_cast<uint32_t>(std::min<size_t>({count, kEntries, latest_}));
   std::vector<Entry> entries;
   entries.reserve(recent);
-  for (uint32_t age = recent; age-- > 0;) entries.push_back(ring_[(latest_ - age) % kEntries]);
+  for (uint32_t age = recent; age-- > 0;) entries.push_back(EntryAt(latest_ - age));
   return entries;
 }
 

@@ -6,6 +6,7 @@
 #define TUTTI_SRC_OBSERVE_JOURNAL_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -56,7 +57,8 @@ class Journal {
 
   // With the descriptor's fingerprint. Its history, which is that of the other ranks if all operations were.
   uint64_t Begin(uint32_t sequence, const OperationDescriptor& descriptor, uint64_t fingerprint);
-  void End(uint32_t sequence);
+  // Operations end in the order in which they began.
+  void End(uint32_t sequence) { ended_.store(sequence, std::memory_order_release); }
 
   std::optional<Entry> Find(uint32_t sequence) const;
   std::optional<Entry> Latest() const;
@@ -64,6 +66,9 @@ class Journal {
   std::vector<Entry> Recent(size_t count) const;
 
  private:
+  Entry EntryAt(uint32_t sequence) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::atomic<uint32_t> ended_{0};  // the latest
   mutable absl::Mutex mutex_;
   std::array<Entry, kEntries> ring_ ABSL_GUARDED_BY(mutex_);
   uint32_t latest_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -36,6 +36,7 @@ SharedReducer::SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& 
       pause_(std::move(pause)),
       count_(neighbourhood.count()),
       self_(neighbourhood.self()),
+      inline_bytes_max_(InlineBytesMax(count_)),
       operands_(static_cast<size_t>(count_)),
       sources_(static_cast<size_t>(count_)) {}
 
@@ -67,8 +68,7 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
   reduction_ = reduction;
   ++epoch_;
   bytes_ = reduction.count * reduction.element_bytes;
-  alignment_ = kLine / reduction.element_bytes;
-  is_inline_ = bytes_ <= InlineBytesMax(count_);
+  is_inline_ = bytes_ <= inline_bytes_max_;
   gathered_ = 0;
   input_ = output_ = {};
   Post& post = PostOf(self_);
@@ -80,6 +80,7 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
     output_ = reduction.input == reduction.output ? input_ : exchange_.Share(reduction.output, bytes_);
     post.place.input = input_;
     post.place.output = output_;
+    alignment_ = kLine / reduction.element_bytes;
     piece_ = std::max<uint64_t>(alignment_, kPieceBytes / reduction.element_bytes);
     SliceOf(self_).claimed.store(0, std::memory_order_relaxed);
     SliceOf(self_).done.store(0, std::memory_order_relaxed);

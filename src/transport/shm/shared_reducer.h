@@ -117,6 +117,7 @@ class SharedReducer {
   absl::AnyInvocable<void()> pause_;
   const int count_;
   const int self_;
+  const size_t inline_bytes_max_;
 
   Phase phase_ = Phase::kIdle;
   SharedReduction reduction_;
