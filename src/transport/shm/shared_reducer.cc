@@ -17,7 +17,7 @@ namespace {
 // What a rank claims at once; small enough that nobody waits long for the last one.
 constexpr size_t kPieceBytes = size_t{128} << 10;
 // What is reduced, and then copied, while it is in the first-level cache.
-constexpr size_t kBlockBytes = size_t{16} << 10;
+constexpr size_t kBlockBytes = size_t{4} << 10;
 // All posts together, which every rank reads.
 constexpr size_t kAllInlineBytes = size_t{16} << 10;
 
