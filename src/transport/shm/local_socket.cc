@@ -125,7 +125,8 @@ absl::StatusOr<std::optional<ReceivedPacket>> ReceivePacket(int socket) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  const ssize_t count = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  // MSG_TRUNC: the size that was sent, even if it is more than was asked for.
+  const ssize_t count = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); count >= 0 && header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
@@ -137,8 +138,16 @@ absl::StatusOr<std::optional<ReceivedPacket>> ReceivePacket(int socket) {
       received.descriptors[i] = Fd(descriptor);
     }
   }
-  if (count == static_cast<ssize_t>(sizeof(received.packet))) return std::optional<ReceivedPacket>(std::move(received));
-  if (count > 0) return absl::InvalidArgumentError("a neighbour sent a packet of another size");
+  if (count > 0 && count != static_cast<ssize_t>(sizeof(received.packet))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a neighbour sent a packet of ", count, " bytes, not of ", sizeof(received.packet)));
+  }
+  if (count > 0 && (message.msg_flags & MSG_CTRUNC) != 0) {
+    return absl::ResourceExhaustedError(
+        "a neighbour's descriptors could not be taken: they are too many, or this process has reached its limit of "
+        "file descriptors; raise it with `ulimit -n`");
+  }
+  if (count > 0) return std::optional<ReceivedPacket>(std::move(received));
   return absl::UnavailableError(count == 0 ? "it closed its local socket" : std::strerror(errno));
 }
 
