@@ -1,6 +1,7 @@
 // Real jobs: ranks as processes under tutti-run, that are killed, stopped, or disagree. Every live rank ends in time,
 // with one and the same verdict that names the culprit, and nothing is left behind.
 
+#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -102,6 +103,20 @@ INSTANTIATE_TEST_SUITE_P(Paths, JobOnPath,
                                          Path{"Tcp", "", {"TUTTI_SHARED_MEMORY=off"}},
                                          Path{"TwoHosts", "-library", {}, 2}),
                          PathName);
+
+// Shared memory has no place in a file system.
+TEST_F(Job, AFullDevShmDoesNoHarm) {
+  const std::string own = "mount -t tmpfs -o size=1m tmpfs /dev/shm && ";
+  if (std::system(("unshare -rm sh -c '" + own + "true' 2>/dev/null").c_str()) != 0) {
+    GTEST_SKIP() << "mount namespaces are not permitted here";
+  }
+  const std::string fill = own + "head -c 2M /dev/zero >/dev/shm/file 2>/dev/null; exec \"$@\"";
+  Launcher launcher({"-n", "3", RANK_PROGRAM, "sum"}, {.wrapper = {"unshare", "-rm", "sh", "-c", fill, "sh"}});
+  const Launcher::End end = launcher.Wait();
+  EXPECT_EQ(end.exit_status, 0) << end.err;
+  EXPECT_THAT(RankLines(end.out), AllOf(SizeIs(3), Each(Field(&RankLine::code, "OK"))));
+  EXPECT_THAT(end.err, Not(HasSubstr("shares no memory")));
+}
 
 TEST_F(Job, RanksThatWaitCostNearlyNothing) {
   const std::vector<RankLine> lines = RankLines(Run(8, "idle").out);
