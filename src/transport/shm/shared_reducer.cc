@@ -38,6 +38,7 @@ SharedReducer::SharedReducer(Neighbourhood& neighbourhood, const SegmentLayout& 
       self_(neighbourhood.self()),
       inline_bytes_max_(InlineBytesMax(count_)),
       operands_(static_cast<size_t>(count_)),
+      slices_(static_cast<size_t>(count_)),
       sources_(static_cast<size_t>(count_)) {}
 
 SharedReducer::~SharedReducer() {
@@ -148,7 +149,9 @@ bool SharedReducer::CanAdvance() const {
       return HasPosted(gathered_);
     case Phase::kInPlace:
       for (int index = 0; index < count_; ++index) {
-        if (SliceOf(index).claimed.load(std::memory_order_acquire) < PiecesOf(index)) return true;
+        if (SliceOf(index).claimed.load(std::memory_order_acquire) < slices_[static_cast<size_t>(index)].pieces) {
+          return true;
+        }
       }
       return AllDone();
     case Phase::kStaged:
@@ -207,6 +210,7 @@ bool SharedReducer::Gather(MessageSink& sink) {
     in_place &= post.place.input.id != 0 && post.place.output.id != 0;
   }
   if (in_place) {
+    CutSlices();
     // Others may have done it all before this rank came to look; then their buffers may have ended, and nobody needs
     // them.
     if (absl::Status status = FindOperands(); !status.ok() && !AllDone()) {
@@ -241,31 +245,34 @@ uint64_t SharedReducer::SliceBegin(int index, uint64_t elements) const {
   return SliceStart(static_cast<uint64_t>(index), static_cast<uint64_t>(count_), elements, alignment_);
 }
 
-uint64_t SharedReducer::PiecesOf(int index) const {
-  const uint64_t elements = SliceBegin(index + 1, reduction_.count) - SliceBegin(index, reduction_.count);
-  return (elements + piece_ - 1) / piece_;
+void SharedReducer::CutSlices() {
+  for (int index = 0; index < count_; ++index) {
+    const uint64_t begin = SliceBegin(index, reduction_.count);
+    const uint64_t end = SliceBegin(index + 1, reduction_.count);
+    slices_[static_cast<size_t>(index)] = {.begin = begin, .end = end, .pieces = (end - begin + piece_ - 1) / piece_};
+  }
 }
 
 // False if there is none left.
 bool SharedReducer::ReducePiece(int owner) {
-  SliceState& slice = SliceOf(owner);
-  const uint64_t pieces = PiecesOf(owner);
-  if (slice.claimed.load(std::memory_order_relaxed) >= pieces) return false;
-  const uint64_t piece = slice.claimed.fetch_add(1, std::memory_order_relaxed);
-  if (piece >= pieces) return false;
+  SliceState& state = SliceOf(owner);
+  const Slice& slice = slices_[static_cast<size_t>(owner)];
+  if (state.claimed.load(std::memory_order_relaxed) >= slice.pieces) return false;
+  const uint64_t piece = state.claimed.fetch_add(1, std::memory_order_relaxed);
+  if (piece >= slice.pieces) return false;
   own().busy.store(1, std::memory_order_seq_cst);
   FullFence();
   Pause();
   bool closed = false;
   for (int index = 0; index < count_; ++index) closed |= board(index).closed.load(std::memory_order_acquire) != 0;
   if (!closed) {
-    const uint64_t begin = SliceBegin(owner, reduction_.count) + piece * piece_;
-    ReduceRange(begin, std::min(begin + piece_, SliceBegin(owner + 1, reduction_.count)));
+    const uint64_t begin = slice.begin + piece * piece_;
+    ReduceRange(begin, std::min(begin + piece_, slice.end));
   }
   own().busy.store(0, std::memory_order_release);
   if (closed) return false;
   Pause();
-  if (slice.done.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces) WakeNeighbours();
+  if (state.done.fetch_add(1, std::memory_order_acq_rel) + 1 == slice.pieces) WakeNeighbours();
   return true;
 }
 
@@ -287,7 +294,7 @@ void SharedReducer::ReduceRange(uint64_t begin, uint64_t end) {
 
 bool SharedReducer::AllDone() const {
   for (int index = 0; index < count_; ++index) {
-    if (SliceOf(index).done.load(std::memory_order_acquire) < PiecesOf(index)) return false;
+    if (SliceOf(index).done.load(std::memory_order_acquire) < slices_[static_cast<size_t>(index)].pieces) return false;
   }
   return true;
 }

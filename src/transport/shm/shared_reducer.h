@@ -90,7 +90,7 @@ class SharedReducer {
   void End(MessageSink& sink);
 
   uint64_t SliceBegin(int index, uint64_t elements) const;
-  uint64_t PiecesOf(int index) const;
+  void CutSlices();
   bool ReducePiece(int owner);
   void ReduceRange(uint64_t begin, uint64_t end);
   bool AllDone() const;
@@ -128,7 +128,12 @@ class SharedReducer {
   SharedPlace input_ = {}, output_ = {};  // this rank's
   int gathered_ = 0;                      // neighbours whose posts were seen
 
+  struct Slice {
+    uint64_t begin = 0, end = 0;  // elements
+    uint64_t pieces = 0;
+  };
   std::vector<Operands> operands_;    // in place; by neighbour
+  std::vector<Slice> slices_;         // likewise
   std::vector<const void*> sources_;  // of the kernel at hand
   uint64_t piece_ = 0;                // elements
 
