@@ -103,7 +103,7 @@ int EngineOperation::source() const {
 }
 
 std::string EngineOperation::Describe() const {
-  if (channel == Channel::kCollective && sequence == 0) return "batch of operations";
+  if (!prepared_) return "batch of operations";
   if (descriptor.algorithm == Algorithm::kShared) {
     return absl::StrCat(ToString(descriptor), ": ", Name(descriptor.algorithm), " (", reason, ")");
   }

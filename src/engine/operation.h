@@ -125,7 +125,7 @@ class EngineOperation final : public Operation {
   std::atomic<int> references_{0};
   std::atomic<bool> done_{false};
   absl::Status status_;    // written before done_, read after it
-  bool prepared_ = false;  // descriptor, and what follows from it, are of an earlier operation
+  bool prepared_ = false;  // descriptor, and what follows from it, are those of a request, this one or one before
   uint32_t members_ = 0;   // of a batch, not done
 };
 
