@@ -53,7 +53,10 @@ OperationRequest CollectiveCalls::MoveRequest(Collective collective, const Const
           .background = options.background};
 }
 
-Work CollectiveCalls::AllReduce(Tensor data, const ReduceOptions& options) { return AllReduce(data, data, options); }
+Work CollectiveCalls::AllReduce(Tensor data, const ReduceOptions& options) {
+  return IssueReduction(ReductionRequest(Collective::kAllReduce, data, data, options), options,
+                        CheckTensor("data", data));
+}
 
 Work CollectiveCalls::AllReduce(ConstTensor input, Tensor output, const ReduceOptions& options) {
   absl::Status arguments = CheckBlocks("input", input, "output", output, 1, 0);

@@ -72,7 +72,7 @@ TEST_F(GroupArguments, CountsAndTypesThatDoNotFit) {
 TEST_F(GroupArguments, MemoryThatOverlapsOrIsMissing) {
   ExpectInvalid(group().AllReduce(absl::MakeConstSpan(x_).first(6), absl::MakeSpan(x_).last(6)), HasSubstr("overlap"));
   ExpectInvalid(group().AllGather(absl::MakeConstSpan(x_).last(4), absl::MakeSpan(x_)), HasSubstr("overlap"));
-  ExpectInvalid(group().AllReduce(Tensor(nullptr, 3, DataType::kFloat32)), HasSubstr("null"));
+  ExpectInvalid(group().AllReduce(Tensor(nullptr, 3, DataType::kFloat32)), AllOf(HasSubstr("data"), HasSubstr("null")));
   ExpectInvalid(group().AllReduce(Tensor(x_.data(), SIZE_MAX / 2, DataType::kFloat32)), HasSubstr("elements"));
 }
 
