@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <optional>
 
 #include "absl/strings/ascii.h"
@@ -24,18 +22,6 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 
-int CpusInAffinityMask() {
-  // The kernel refuses a mask that is smaller than its own.
-  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
-    std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(CPU_ALLOC(cpus), [](cpu_set_t* set) { CPU_FREE(set); });
-    const size_t bytes = CPU_ALLOC_SIZE(cpus);
-    if (mask == nullptr) break;
-    if (::sched_getaffinity(0, bytes, mask.get()) == 0) return CPU_COUNT_S(bytes, mask.get());
-    if (errno != EINVAL) break;
-  }
-  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
 }  // namespace
 
 HostInfo ThisHost() {
@@ -47,10 +33,22 @@ HostInfo ThisHost() {
   return info;
 }
 
+CpuSet AllowedCpus() {
+  // The kernel refuses a mask that is smaller than its own.
+  std::array<cpu_set_t, kCpusMax / CPU_SETSIZE> mask = {};
+  CpuSet cpus;
+  if (::sched_getaffinity(0, sizeof(mask), mask.data()) == 0) {
+    for (size_t cpu = 0; cpu < kCpusMax; ++cpu) cpus[cpu] = CPU_ISSET_S(cpu, sizeof(mask), mask.data());
+  }
+  if (cpus.none()) cpus.set(0);
+  return cpus;
+}
+
+std::optional<int> CpuQuota() { return CgroupCpuLimit(ReadFile("/proc/self/cgroup").value_or(""), ReadFile); }
+
 int UsableCpus() {
-  const int cpus = std::max(1, CpusInAffinityMask());
-  const std::optional<int> limit = CgroupCpuLimit(ReadFile("/proc/self/cgroup").value_or(""), ReadFile);
-  return std::min(cpus, limit.value_or(cpus));
+  const auto cpus = static_cast<int>(AllowedCpus().count());
+  return std::min(cpus, CpuQuota().value_or(cpus));
 }
 
 }  // namespace tutti

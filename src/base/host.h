@@ -4,7 +4,10 @@
 #define TUTTI_SRC_BASE_HOST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "src/base/cpu_set.h"
 
 namespace tutti {
 
@@ -15,7 +18,11 @@ struct HostInfo {
 };
 HostInfo ThisHost();
 
-// Processors this process may use: its affinity mask, limited by its cgroup's CPU quota, at least 1.
+// In the calling thread's affinity mask, at least one.
+CpuSet AllowedCpus();
+// Of this process's cgroup, in processors: see CgroupCpuLimit.
+std::optional<int> CpuQuota();
+// How many processors this process may use: those allowed, limited by the quota, at least 1.
 int UsableCpus();
 
 }  // namespace tutti

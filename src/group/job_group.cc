@@ -17,6 +17,7 @@
 #include "src/base/status_macros.h"
 #include "src/base/system_error.h"
 #include "src/group/host_group.h"
+#include "src/group/host_share.h"
 #include "src/group/split.h"
 #include "src/rendezvous/membership.h"
 #include "src/transport/shm/local_socket.h"
@@ -33,9 +34,8 @@ constexpr absl::Duration kNeighboursPatience = absl::Seconds(10);
 // still serves.
 class JobControl final : public ControlPlane {
  public:
-  JobControl(JobGroupPlan& plan, std::unique_ptr<Membership> membership, std::shared_ptr<VerdictRelay> relay,
-             int ranks_on_host)
-      : origin_{.process = plan.process, .name = plan.name, .self = plan.self, .ranks_on_host = ranks_on_host},
+  JobControl(JobGroupPlan& plan, std::unique_ptr<Membership> membership, std::shared_ptr<VerdictRelay> relay)
+      : origin_{.process = plan.process, .name = plan.name, .self = plan.self, .oversubscribed = plan.oversubscribed},
         choices_(std::move(plan.choices)),
         relay_(std::move(relay)),
         store_(std::move(plan.place.store)),
@@ -83,15 +83,15 @@ class JobControl final : public ControlPlane {
   const std::unique_ptr<Membership> membership_;
 };
 
-int RanksOnHost(const std::vector<Member>& members, const std::string& host_id) {
-  int count = 0;
-  for (const Member& member : members) count += member.identity.host_id == host_id ? 1 : 0;
-  return count;
-}
-
-EngineOptions EngineOptionsFor(int ranks_on_host) {
+// How to wait, which it adds to the plan's choices; oversubscribed groups stay so when they are split.
+EngineOptions EngineOptionsFor(JobGroupPlan& plan, const std::vector<Member>& members) {
+  const HostShare share = ShareOfHost(members, plan.self.host_id, CpuQuota());
+  const bool inherited = plan.oversubscribed && !share.oversubscribed();
+  plan.oversubscribed |= share.oversubscribed();
+  plan.choices.push_back(absl::StrCat("waiting = ", plan.oversubscribed ? "yields" : "polls", " (", ToString(share),
+                                      inherited ? ", and others of the job" : "", ")"));
   EngineOptions options;
-  options.yield = ranks_on_host > UsableCpus();
+  options.yield = plan.oversubscribed;
   if (options.yield) options.spin = absl::Microseconds(30);  // a few turns of everybody
   return options;
 }
@@ -158,6 +158,7 @@ absl::StatusOr<std::unique_ptr<Membership>> JoinMembership(JobGroupPlan& plan, c
   const MembershipOptions options{.self = plan.self,
                                   .data_address = data_address.ToString(),
                                   .local_address = local_address,
+                                  .cpus = AllowedCpus(),
                                   .listen = plan.process->address,
                                   .ports = plan.process->settings.ports,
                                   .deadline = plan.deadline,
@@ -204,13 +205,12 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> JoinGroup(JobGroupPlan plan) {
   ShareMemory(plan, membership->members(), std::move(local), std::move(wake), parts.endpoint);
   parts.buffers = plan.process->buffers;
 
-  const int ranks_on_host = std::max(plan.ranks_on_host, RanksOnHost(membership->members(), plan.self.host_id));
-  parts.engine = EngineOptionsFor(ranks_on_host);
+  parts.engine = EngineOptionsFor(plan, membership->members());
   parts.engine.selection = plan.process->selection;
   parts.engine.ranks_per_host = RanksPerHost(membership->members());
   parts.timeout = settings.timeout;
   plan.choices.push_back(absl::StrCat("data address = ", data_address.ToString()));
-  parts.control = std::make_unique<JobControl>(plan, std::move(membership), parts.relay, ranks_on_host);
+  parts.control = std::make_unique<JobControl>(plan, std::move(membership), parts.relay);
   std::unique_ptr<ProcessGroup> group = MakeHostGroup(std::move(parts));
   TUTTI_LOG_DEBUG("group{}{}:\n{}", plan.name.empty() ? "" : " ", plan.name, group->Describe());
   return group;

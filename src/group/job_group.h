@@ -43,7 +43,7 @@ struct JobGroupPlan {
   Identity self;     // in this group
   Fd listener;       // for data; invalid: one is opened
   MembershipPlace place;
-  int ranks_on_host = 0;  // of which is known without the membership
+  bool oversubscribed = false;  // known without the membership: more ranks on this host than processors for them
   std::vector<std::string> choices;
   absl::Time deadline;
 };

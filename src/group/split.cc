@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> SplitGroup(SplitParent& parent, Pr
   plan.self.generation = Generation(parent.self.generation, plan.name);
   TUTTI_ASSIGN_OR_RETURN(plan.place.server, SocketAddress::Parse(Get(leader.address)));
   (plan.self.rank == 0 ? plan.place.listener : plan.listener) = std::move(listener);
-  plan.ranks_on_host = parent.ranks_on_host;
+  plan.oversubscribed = parent.oversubscribed;
   plan.choices.push_back(absl::StrCat("group = ", plan.name, ", key ", key, " (rank ", group.rank(), " of ",
                                       group.size(), " in ", parent.name.empty() ? "the job" : parent.name, ")"));
   plan.deadline = deadline;

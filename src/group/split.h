@@ -24,7 +24,7 @@ struct SplitParent {
   std::shared_ptr<const JobProcess> process;
   std::string name;
   Identity self;
-  int ranks_on_host = 0;
+  bool oversubscribed = false;       // see JobGroupPlan
   std::atomic<uint32_t> splits = 0;  // so far
 };
 

@@ -30,6 +30,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "src/base/cpu_set.h"
 #include "src/base/event_loop.h"
 #include "src/base/fd.h"
 #include "src/base/socket.h"
@@ -43,11 +44,13 @@ struct Member {
   Identity identity;
   std::string data_address = {};   // of its data listener, as SocketAddress::Parse takes it
   std::string local_address = {};  // of its listener for ranks on the same host; "": it has none
+  CpuSet cpus = {};                // on which it may run
 };
 
 struct MembershipOptions {
   Identity self;
   std::string data_address, local_address;
+  CpuSet cpus = {};
   // Where rank 0 serves (port 0: any of the range).
   SocketAddress listen;
   PortRange ports;

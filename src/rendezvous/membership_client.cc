@@ -49,6 +49,7 @@ MembershipClient::MembershipClient(EventLoop& loop, Fd socket, const MembershipO
   connection_->Send(Encode(Message{.type = Type::kJoin,
                                    .text = options_.data_address,
                                    .local_address = options_.local_address,
+                                   .cpus = options_.cpus,
                                    .timeout = std::max(options_.deadline - absl::Now(), absl::Milliseconds(1))}));
 }
 

@@ -16,7 +16,7 @@ using Message = MembershipMessage;
 // Six bytes of JSON a byte at worst.
 constexpr size_t kTextBytesMax = 4096;
 constexpr size_t kNameBytesMax = 256;
-constexpr size_t kMemberFields = 6;
+constexpr size_t kMemberFields = 7;
 
 constexpr const char* kTypeNames[Message::kTypes] = {"join",    "welcome", "notice",    "heartbeat",
                                                      "query",   "answer",  "peer-lost", "mismatch",
@@ -61,6 +61,15 @@ absl::Status Read(const Json& object, const char* name, uint64_t most, T& out) {
   return absl::OkStatus();
 }
 
+absl::Status Read(const Json& object, const char* name, CpuSet& out) {
+  std::string list;
+  TUTTI_RETURN_IF_ERROR(Read(object, name, kNameBytesMax, list));
+  absl::StatusOr<CpuSet> cpus = ParseCpuList(list);
+  if (!cpus.ok()) return Bad(absl::StrCat(name, ": ", cpus.status().message()));
+  out = *cpus;
+  return absl::OkStatus();
+}
+
 absl::Status Read(const Json& object, const char* name, std::optional<OperationNote>& out) {
   const auto found = object.find(name);
   if (found == object.end()) return absl::OkStatus();
@@ -96,8 +105,8 @@ absl::Status ReadMembers(const Json& object, const Identity& self, std::vector<M
     return Bad("members is no array of one entry a rank");
   }
   for (const Json& entry : *found) {
-    if (!entry.is_array() || entry.size() != kMemberFields || !entry[5].is_number_unsigned()) {
-      return Bad("a member is no array of six fields");
+    if (!entry.is_array() || entry.size() != kMemberFields || !entry[6].is_number_unsigned()) {
+      return Bad("a member is no array of seven fields");
     }
     std::string fields[kMemberFields - 1];
     for (size_t i = 0; i + 1 < kMemberFields; ++i) {
@@ -106,12 +115,14 @@ absl::Status ReadMembers(const Json& object, const Identity& self, std::vector<M
       }
       fields[i] = entry[i].get<std::string>();
     }
-    Member member{.identity = self, .data_address = fields[3], .local_address = fields[4]};
+    const absl::StatusOr<CpuSet> cpus = ParseCpuList(fields[5]);
+    if (!cpus.ok()) return Bad(absl::StrCat("a member's processors: ", cpus.status().message()));
+    Member member{.identity = self, .data_address = fields[3], .local_address = fields[4], .cpus = *cpus};
     member.identity.rank = static_cast<int>(out.size());
     member.identity.hostname = fields[0];
     member.identity.host_id = fields[1];
     member.identity.boot_id = fields[2];
-    member.identity.pid = entry[5].get<int64_t>();
+    member.identity.pid = entry[6].get<int64_t>();
     out.push_back(std::move(member));
   }
   return absl::OkStatus();
@@ -145,6 +156,7 @@ std::string Encode(const Message& message) {
   Json json = {{"type", kTypeNames[static_cast<int>(message.type)]}};
   if (!message.text.empty()) json["text"] = Cut(message.text);
   if (!message.local_address.empty()) json["local_address"] = Cut(message.local_address);
+  if (message.cpus.any()) json["cpus"] = CpuList(message.cpus, kNameBytesMax);
   if (message.timeout > absl::ZeroDuration()) json["timeout_ms"] = absl::ToInt64Milliseconds(message.timeout);
   if (message.peer != 0) json["peer"] = message.peer;
   if (message.code != absl::StatusCode::kOk) json["code"] = static_cast<int>(message.code);
@@ -155,7 +167,7 @@ std::string Encode(const Message& message) {
   for (const Member& member : message.members) {
     const Identity& identity = member.identity;
     json["members"].push_back({identity.hostname, identity.host_id, identity.boot_id, member.data_address,
-                               member.local_address, identity.pid});
+                               member.local_address, CpuList(member.cpus, kNameBytesMax), identity.pid});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -167,6 +179,7 @@ absl::StatusOr<Message> DecodeMembershipMessage(absl::string_view payload, const
   TUTTI_ASSIGN_OR_RETURN(message.type, ReadType(json));
   TUTTI_RETURN_IF_ERROR(Read(json, "text", kMembershipMessageBytesMax, message.text));
   TUTTI_RETURN_IF_ERROR(Read(json, "local_address", kNameBytesMax, message.local_address));
+  TUTTI_RETURN_IF_ERROR(Read(json, "cpus", message.cpus));
   int64_t timeout_ms = 0;
   TUTTI_RETURN_IF_ERROR(Read(json, "timeout_ms", absl::ToInt64Milliseconds(absl::Hours(24 * 366)), timeout_ms));
   message.timeout = absl::Milliseconds(timeout_ms);

@@ -34,7 +34,7 @@ struct HistoryPoint {
 
 struct MembershipMessage {
   enum class Type : uint8_t {  // and the fields that count, besides
-    kJoin,                     // text: data address; local_address; timeout
+    kJoin,                     // text: data address; local_address; cpus; timeout
     kWelcome,                  // members, by rank
     kNotice,                   // text: for the log
     kHeartbeat,                // latest, recent: to the server. Answered by an empty one.
@@ -52,13 +52,15 @@ struct MembershipMessage {
   Type type = Type::kLeave;
   std::string text = {};
   std::string local_address = {};
+  CpuSet cpus = {};
   absl::Duration timeout = {};
   int peer = 0;
   absl::StatusCode code = absl::StatusCode::kOk;
   uint32_t sequence = 0;
   std::optional<OperationNote> operation = {}, latest = {};
   std::vector<HistoryPoint> recent = {};  // ascending
-  std::vector<Member> members = {};  // only what is particular to each rank: host name and id, boot id, pid, address
+  std::vector<Member> members = {};       // of each rank what is its own: host name and id, boot id, pid,
+                                          // addresses, processors
 };
 
 inline constexpr size_t kHistoryPointsMax = 32;

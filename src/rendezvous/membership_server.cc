@@ -144,7 +144,7 @@ void MembershipServer::OnJoiningMessage(Caller& caller, const Message& message) 
     Decide(absl::UnavailableError(
         absl::StrCat(Describe(roster_.identity(caller.rank)), " gave up before all ranks had joined")));
   } else if (message.type == Type::kJoin) {
-    roster_.Join(caller.rank, {message.text, message.local_address}, absl::Now() + message.timeout);
+    roster_.Join(caller.rank, {message.text, message.local_address, message.cpus}, absl::Now() + message.timeout);
     if (roster_.complete() && verdict_.ok()) Welcome();
   }
 }

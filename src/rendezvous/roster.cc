@@ -38,12 +38,13 @@ absl::Status Roster::Seat(const Identity& caller, absl::string_view address) {
   return status;
 }
 
-void Roster::Join(int rank, Addresses addresses, absl::Time deadline) {
+void Roster::Join(int rank, Presence presence, absl::Time deadline) {
   Seated& seat = *seats_[static_cast<size_t>(rank)];
   if (seat.joined) return;
   seat.joined = true;
-  seat.member.data_address = std::move(addresses.data);
-  seat.member.local_address = std::move(addresses.local);
+  seat.member.data_address = std::move(presence.data_address);
+  seat.member.local_address = std::move(presence.local_address);
+  seat.member.cpus = presence.cpus;
   ++joined_;
   deadline_ = std::min(deadline_, deadline);
 }

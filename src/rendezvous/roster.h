@@ -25,10 +25,11 @@ class Roster {
   absl::Status Seat(const Identity& caller, absl::string_view address);
 
   // The rank, which has a seat, is ready; it waits until `deadline`.
-  struct Addresses {
-    std::string data, local;
+  struct Presence {
+    std::string data_address, local_address;
+    CpuSet cpus = {};
   };
-  void Join(int rank, Addresses addresses, absl::Time deadline);
+  void Join(int rank, Presence presence, absl::Time deadline);
   // The rank has left the group, for which the others are about to do the same.
   void Leave(int rank) { seats_[static_cast<size_t>(rank)]->left = true; }
   bool complete() const { return joined_ == seats_.size(); }

@@ -81,6 +81,7 @@ TEST(HostTest, TheAffinityMaskLimitsTheUsableCpus) {
   cpu_set_t before;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
   EXPECT_GE(UsableCpus(), 1);
+  EXPECT_EQ(AllowedCpus().count(), static_cast<size_t>(CPU_COUNT(&before)));
   EXPECT_LE(UsableCpus(), CPU_COUNT(&before));
   int first = 0;
   while (!CPU_ISSET(first, &before)) ++first;
@@ -89,6 +90,7 @@ TEST(HostTest, TheAffinityMaskLimitsTheUsableCpus) {
   CPU_SET(first, &one);
   ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
   EXPECT_EQ(UsableCpus(), 1);
+  EXPECT_EQ(AllowedCpus(), CpuSet().set(static_cast<size_t>(first)));
   ASSERT_EQ(::sched_setaffinity(0, sizeof(before), &before), 0);
 }
 

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "src/base/host.h"
 #include "tests/process/job.h"
 #include "tests/process/launcher.h"
 
@@ -49,6 +51,24 @@ TEST_F(Job, AllRanksUseTheSettingsOfRankZero) {
   EXPECT_THAT(SortedLines(end.err), Contains(HasSubstr("warning")).Times(1));
   EXPECT_THAT(end.err, HasSubstr("TUTTI_SELECTION is \"all-reduce = gather\" on rank 1, but \"all-reduce = direct\" on "
                                  "rank 0, which is used"));
+}
+
+// Bound by a launcher, each rank sees one processor: it must not take that for all that the ranks have.
+TEST_F(Job, RanksYieldOnlyIfTheyOutnumberTheProcessorsOfAllOfThem) {
+  if (UsableCpus() < 2) GTEST_SKIP() << "this process may use one processor only";
+  const CpuSet allowed = AllowedCpus();
+  const size_t one = allowed._Find_first(), other = allowed._Find_next(one);
+  auto run = [](size_t first, size_t second) {
+    Launcher launcher({"-n", "2", "sh", "-c",
+                       absl::StrCat("[ $RANK = 0 ] && cpu=", first, " || cpu=", second,
+                                    "; exec taskset -c $cpu " RANK_PROGRAM " sum")},
+                      {.set = {"TUTTI_LOG=debug"}});
+    const Launcher::End end = launcher.Wait();
+    EXPECT_EQ(end.exit_status, 0) << end.err;
+    return SortedLines(end.err);
+  };
+  EXPECT_THAT(run(one, other), Contains(HasSubstr("waiting = polls (2 ranks of this host on 2 processors)")).Times(2));
+  EXPECT_THAT(run(one, one), Contains(HasSubstr("waiting = yields (2 ranks of this host on 1 processor)")).Times(2));
 }
 
 TEST_F(Job, AWrongSelectionIsRefusedByNameBeforeAnySocketIsOpened) {

@@ -15,6 +15,7 @@ using Type = MembershipMessage::Type;
 TEST(MembershipMessage, SurvivesTheWire) {
   MembershipMessage sent{.type = Type::kHeartbeat,
                          .text = "why \"\n\x01",
+                         .cpus = CpuSet().set(0).set(8191),
                          .timeout = absl::Seconds(30),
                          .peer = 2,
                          .code = absl::StatusCode::kAborted,
@@ -23,10 +24,12 @@ TEST(MembershipMessage, SurvivesTheWire) {
                          .latest = OperationNote{8, "all-gather of 4 int8", "", 3, false},
                          .recent = {{7, UINT64_MAX}, {8, 0}},
                          .members = FakeMembers(3)};
+  sent.members[2].cpus.set(2).set(3);
   const absl::StatusOr<MembershipMessage> got = DecodeMembershipMessage(Encode(sent), FakeIdentity(1, 3));
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->type, sent.type);
   EXPECT_EQ(got->text, sent.text);
+  EXPECT_EQ(got->cpus, sent.cpus);
   EXPECT_EQ(got->timeout, sent.timeout);
   EXPECT_EQ(got->peer, sent.peer);
   EXPECT_EQ(got->code, sent.code);
@@ -46,6 +49,8 @@ TEST(MembershipMessage, SurvivesTheWire) {
   EXPECT_EQ(got->members[2].identity.host_id, "id-2");
   EXPECT_EQ(got->members[2].identity.job_id, "job");
   EXPECT_EQ(got->members[2].data_address, "10.0.0.1:2");
+  EXPECT_EQ(got->members[1].cpus, CpuSet());
+  EXPECT_EQ(got->members[2].cpus, sent.members[2].cpus);
 }
 
 TEST(MembershipMessage, StaysWithinItsBounds) {
@@ -57,6 +62,11 @@ TEST(MembershipMessage, StaysWithinItsBounds) {
     EXPECT_TRUE(DecodeMembershipMessage(encoded, FakeIdentity(0, 2)).ok()) << "a text cut or replaced is a text";
   }
   EXPECT_LE(Encode({.type = Type::kWelcome, .members = FakeMembers(1000)}).size(), WelcomeBytesMax(1000));
+  CpuSet ragged;
+  for (size_t cpu = 0; cpu < kCpusMax; cpu += 2) ragged.set(cpu);
+  const std::string encoded = Encode({.type = Type::kJoin, .cpus = ragged});
+  EXPECT_LE(encoded.size(), 512u);
+  EXPECT_TRUE(DecodeMembershipMessage(encoded, FakeIdentity(0, 2)).ok());
 }
 
 TEST(MembershipMessage, IsRefusedIfAnythingIsWrong) {
@@ -75,6 +85,9 @@ TEST(MembershipMessage, IsRefusedIfAnythingIsWrong) {
                         R"({"type":"query","sequence":4294967296})",
                         R"({"type":"join","timeout_ms":-1})",
                         R"({"type":"join","timeout_ms":18446744073709551615})",
+                        R"({"type":"join","cpus":7})",
+                        R"({"type":"join","cpus":"all"})",
+                        R"({"type":"join","cpus":"0-8192"})",
                         R"({"type":"answer","operation":7})",
                         R"({"type":"answer","operation":{"sequence":"x"}})",
                         R"({"type":"heartbeat","recent":{}})",
@@ -83,7 +96,9 @@ TEST(MembershipMessage, IsRefusedIfAnythingIsWrong) {
                         R"({"type":"heartbeat","recent":[[4294967296,1]]})",
                         R"({"type":"welcome","members":[]})",
                         R"({"type":"welcome","members":[1,2,3,4]})",
-                        R"({"type":"welcome","members":[["a","b","c","d",-1],[],[],[]]})"};
+                        R"({"type":"welcome","members":[["a","b","c","d","e","0",-1],[],[],[]]})",
+                        R"({"type":"welcome","members":[["a","b","c","d","e","x",1],[],[],[]]})",
+                        R"({"type":"welcome","members":[["a","b","c","d","e",1],[],[],[]]})"};
   for (const char* payload : kBad) {
     const absl::StatusOr<MembershipMessage> got = DecodeMembershipMessage(payload, FakeIdentity(0, 4));
     EXPECT_EQ(got.status().code(), absl::StatusCode::kInvalidArgument) << payload;

@@ -94,6 +94,7 @@ class MembershipTest : public testing::Test {
   MembershipOptions OptionsOf(Identity self, absl::Duration timeout = kPatience) {
     MembershipOptions options;
     options.data_address = absl::StrCat("127.0.0.1:", 1000 + self.rank);
+    options.cpus.set(static_cast<size_t>(self.rank));
     options.self = std::move(self);
     options.listen = Loopback();
     options.deadline = absl::Now() + timeout;
@@ -229,6 +230,7 @@ TEST_F(MembershipTest, TellsEachRankAboutAll) {
       EXPECT_EQ(member.identity.host_id, absl::StrCat("id-", i));
       EXPECT_EQ(member.identity.world_size, 4);
       EXPECT_EQ(member.data_address, absl::StrCat("127.0.0.1:", 1000 + i));
+      EXPECT_EQ(member.cpus, CpuSet().set(static_cast<size_t>(i)));
     }
   }
 }
