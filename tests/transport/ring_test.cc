@@ -36,6 +36,7 @@ std::byte ByteOf(uint32_t message, size_t index) { return static_cast<std::byte>
 class Sizes {
  public:
   explicit Sizes(size_t capacity) : capacity_(capacity) {}
+  size_t most() const { return std::max<size_t>(3 * capacity_, 200); }
   uint32_t Next() {
     const uint32_t dice = random_() % 10000;
     if (dice < 5) return static_cast<uint32_t>(random_() % (3 * capacity_));
@@ -50,7 +51,7 @@ class Sizes {
 
 void WriteAll(RingWriter& writer, uint32_t messages, size_t capacity, const std::atomic<bool>& given_up) {
   Sizes sizes(capacity);
-  std::vector<std::byte> content(3 * capacity);
+  std::vector<std::byte> content(sizes.most());
   for (uint32_t number = 0; number < messages; ++number) {
     const Header header = {.number = number, .bytes = sizes.Next()};
     while (writer.Room() < sizeof(header)) {
@@ -74,7 +75,7 @@ void WriteAll(RingWriter& writer, uint32_t messages, size_t capacity, const std:
 
 void ReadAll(RingReader& reader, uint32_t messages, size_t capacity) {
   Sizes sizes(capacity);
-  std::vector<std::byte> content(3 * capacity), expected(3 * capacity);
+  std::vector<std::byte> content(sizes.most()), expected(sizes.most());
   for (uint32_t number = 0; number < messages; ++number) {
     while (reader.Available() < sizeof(Header)) std::this_thread::yield();
     Header header;
