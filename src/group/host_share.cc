@@ -1,23 +1,23 @@
 #include "src/group/host_share.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "src/base/cpu_set.h"
 
 namespace tutti {
 
-HostShare ShareOfHost(const std::vector<Member>& members, absl::string_view host_id, std::optional<int> quota) {
-  HostShare share;
+HostShare ShareOfHost(const std::vector<Member>& members, const Identity& self, std::optional<int> quota) {
+  HostShare machine, host;
   CpuSet cpus;
   for (const Member& member : members) {
-    if (member.identity.host_id != host_id) continue;
-    ++share.ranks;
+    const bool on_host = member.identity.host_id == self.host_id;
+    if (on_host) ++host.ranks;
+    if (!on_host && (self.boot_id.empty() || member.identity.boot_id != self.boot_id)) continue;
+    ++machine.ranks;
     cpus |= member.cpus;
   }
-  share.cpus = static_cast<int>(cpus.count());
-  if (quota.has_value()) share.cpus = std::min(share.cpus, *quota);
-  return share;
+  machine.cpus = static_cast<int>(cpus.count());
+  host.cpus = quota.value_or(machine.cpus);
+  return host.cpus < machine.cpus && (host.oversubscribed() || !machine.oversubscribed()) ? host : machine;
 }
 
 std::string ToString(const HostShare& share) {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "src/rendezvous/membership.h"
 
 namespace tutti {
@@ -19,9 +18,10 @@ struct HostShare {
   bool oversubscribed() const { return ranks > cpus; }
 };
 
-// Ranks that are bound to processors of their own have as many as all of them together. `quota`: that of this rank's
-// cgroup, in processors, which is taken to be the others' as well.
-HostShare ShareOfHost(const std::vector<Member>& members, absl::string_view host_id, std::optional<int> quota);
+// Ranks that are bound to processors of their own have as many as all of them together. That counts all ranks under one
+// kernel: containers, and hosts that are only pretended, take turns on its processors. `quota`: that of this rank's
+// cgroup, in processors, which is taken to be that of all ranks with its host id together.
+HostShare ShareOfHost(const std::vector<Member>& members, const Identity& self, std::optional<int> quota);
 
 // "2 ranks of this host on 1 processor"
 std::string ToString(const HostShare& share);

@@ -85,7 +85,7 @@ class JobControl final : public ControlPlane {
 
 // How to wait, which it adds to the plan's choices; oversubscribed groups stay so when they are split.
 EngineOptions EngineOptionsFor(JobGroupPlan& plan, const std::vector<Member>& members) {
-  const HostShare share = ShareOfHost(members, plan.self.host_id, CpuQuota());
+  const HostShare share = ShareOfHost(members, plan.self, CpuQuota());
   const bool inherited = plan.oversubscribed && !share.oversubscribed();
   plan.oversubscribed |= share.oversubscribed();
   plan.choices.push_back(absl::StrCat("waiting = ", plan.oversubscribed ? "yields" : "polls", " (", ToString(share),

@@ -11,7 +11,8 @@ namespace {
 
 struct Rank {
   std::string host;
-  std::string cpus;  // as taskset takes them
+  std::string cpus;       // as taskset takes them
+  std::string boot = "";  // if not the host
 };
 
 HostShare Share(const std::vector<Rank>& ranks, std::optional<int> quota = std::nullopt) {
@@ -19,9 +20,10 @@ HostShare Share(const std::vector<Rank>& ranks, std::optional<int> quota = std::
   for (const Rank& rank : ranks) {
     Member& member = members.emplace_back();
     member.identity.host_id = rank.host;
+    member.identity.boot_id = rank.boot.empty() ? rank.host : rank.boot;
     member.cpus = ParseCpuList(rank.cpus).value();
   }
-  return ShareOfHost(members, "here", quota);
+  return ShareOfHost(members, members[0].identity, quota);
 }
 
 TEST(HostShare, RanksThatMayRunEverywhereShareThatManyProcessors) {
@@ -42,6 +44,26 @@ TEST(HostShare, RanksBoundToOneProcessorDoNot) {
 TEST(HostShare, OtherHostsDoNotCount) {
   EXPECT_TRUE(Share({{"here", "0"}, {"there", "1"}, {"here", "0"}, {"there", "2"}}).oversubscribed());
   EXPECT_FALSE(Share({{"here", "0"}, {"there", "0"}, {"there", "0"}}).oversubscribed());
+}
+
+TEST(HostShare, PretendedHostsAndContainersTakeTurnsOnTheProcessorsOfTheirMachine) {
+  EXPECT_TRUE(Share({{"a", "0-1", "m"}, {"a", "0-1", "m"}, {"b", "0-1", "m"}, {"b", "0-1", "m"}}).oversubscribed());
+  EXPECT_FALSE(Share({{"a", "0-1", "m"}, {"a", "0-1", "m"}, {"b", "2-3", "m"}, {"b", "2-3", "m"}}).oversubscribed());
+}
+
+TEST(HostShare, AQuotaIsForTheRanksOfOneHost) {
+  const std::vector<Rank> ranks = {{"a", "0-7", "m"}, {"a", "0-7", "m"}, {"b", "0-7", "m"}, {"b", "0-7", "m"}};
+  EXPECT_FALSE(Share(ranks, 2).oversubscribed());
+  EXPECT_TRUE(Share(ranks, 1).oversubscribed());
+}
+
+TEST(HostShare, KernelsWithoutAnIdAreNotTakenForOne) {
+  std::vector<Member> members(2);
+  members[0].identity.host_id = "a";
+  members[1].identity.host_id = "b";
+  members[0].cpus.set(0);
+  members[1].cpus.set(0);
+  EXPECT_FALSE(ShareOfHost(members, members[0].identity, std::nullopt).oversubscribed());
 }
 
 TEST(HostShare, IsLimitedByTheQuota) {
