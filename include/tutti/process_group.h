@@ -190,8 +190,8 @@ class ProcessGroup {
   virtual Work Batch(absl::FunctionRef<void(ProcessGroup& batch)> calls) = 0;
 
   // A collective of this group that makes new ones: the ranks that pass the same `color`, 0 or more, are the members of
-  // one, ordered by `key`, and by their rank here where keys are equal. A rank that passes -1 takes part and gets a null
-  // pointer. Any other color is an error, on every rank. Blocks, at most for the group's time-out.
+  // one, ordered by `key`, and by their rank here where keys are equal. A rank that passes -1 takes part and gets a
+  // null pointer. Any other color is an error, on every rank. Blocks, at most for the group's time-out.
   //
   // The new group is independent of this one: it may be used beside it from another thread, outlive it, be split
   // again, and fails by itself; but a process that dies ends every group that it is a member of. Ranks in messages are
