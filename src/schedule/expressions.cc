@@ -7,7 +7,7 @@ namespace {
 constexpr size_t kLongest = 200;
 }
 
-std::string Expressions::ToString(Value value) const {
+std::string Expressions::ToString(const Value& value) const {
   if (!value.IsSet()) return "nothing";
   std::string text;
   Append(value.expression(), text);
@@ -15,17 +15,17 @@ std::string Expressions::ToString(Value value) const {
   return absl::StrCat(value.final() ? "final " : "", text);
 }
 
-void Expressions::Append(uint32_t expression, std::string& text) const {
+void Expressions::Append(const Expression& expression, std::string& text) const {
   if (text.size() >= kLongest) return;
-  if (expression < ranks_) {
-    absl::StrAppend(&text, expression);
+  if (expression.shape == 0) {
+    absl::StrAppend(&text, expression.first);
     return;
   }
-  const Node& node = nodes_[expression - ranks_];
+  const Shape& shape = shapes_[expression.shape - 1];
   text += '(';
-  Append(node.left, text);
+  Append({shape.left, expression.first}, text);
   text += ' ';
-  Append(node.right, text);
+  Append(Rotate({shape.right, expression.first}, shape.distance), text);
   text += ')';
 }
 

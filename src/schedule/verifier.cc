@@ -8,6 +8,11 @@
 // Every slice of every memory holds a value: an expression over ranks, the same number for the same expression. A step
 // never moves data from one slice to another, which is checked, so slices need not show in the expressions.
 //
+// Where the schedules look alike from every rank (rotation.h), rank 0's is enough: what it does all ranks do at once,
+// and a message from rank p is what rank 0 sends to rank n - p, turned by p ranks. All that is checked here turns
+// along. A deadlock of all ranks would be one of rank 0 with itself, since a circle of steps that wait for one another
+// stays one if their ranks are forgotten. If this finds a fault, all ranks are looked at, to say where it is.
+//
 // Values are those of an operation that is not in place. RankCheck looks at it in place, and refuses a step that reads
 // the input where the output may have overwritten it; so every step reads the same in place.
 
@@ -26,6 +31,7 @@
 #include "src/schedule/channels.h"
 #include "src/schedule/expressions.h"
 #include "src/schedule/rank_check.h"
+#include "src/schedule/rotation.h"
 
 namespace tutti {
 namespace {
@@ -37,6 +43,7 @@ struct Node {
   uint16_t first = 0;            // slice
   uint16_t count = 0;            // of slices
   uint16_t waiting = 0;          // for so many nodes
+  uint16_t depth = 0;            // messages on the longest way to it
   StepKind kind = StepKind::kSend;
   bool final : 1 = false;
   bool accumulators : 1 = false;  // the operand holds them
@@ -48,16 +55,17 @@ bool IsMessage(const Node& node) { return node.kind == StepKind::kSend || node.k
 
 class Verifier {
  public:
-  Verifier(int size, absl::FunctionRef<const Schedule&(int rank)> schedule)
-      : size_(size), schedule_(schedule), expressions_(static_cast<uint32_t>(size)), channels_(size) {}
+  // Loads so many ranks: all of them, or only rank 0, which all look like.
+  Verifier(int size, int loaded, absl::FunctionRef<const Schedule&(int rank)> schedule)
+      : size_(size), loaded_(loaded), schedule_(schedule), expressions_(static_cast<uint32_t>(size)), channels_(size) {}
 
   absl::Status Verify() {
-    for (int rank = 0; rank < size_; ++rank) TUTTI_RETURN_IF_ERROR(Load(rank));
+    for (int rank = 0; rank < loaded_; ++rank) TUTTI_RETURN_IF_ERROR(Load(rank));
     ranks_.push_back({.first_node = NodeCount(), .first_cell = static_cast<uint32_t>(values_.size())});
     nodes_.push_back({.first_successor = static_cast<uint32_t>(successors_.size())});
-    for (int rank = 0; rank < size_; ++rank) TUTTI_RETURN_IF_ERROR(MatchReceives(rank));
+    if (IsOneForAll()) turns_.resize(nodes_.size());
+    for (int rank = 0; rank < loaded_; ++rank) TUTTI_RETURN_IF_ERROR(MatchReceives(rank));
     TUTTI_RETURN_IF_ERROR(CheckAllMatched());
-    depths_.resize(nodes_.size());
     if (head_.collective == Collective::kBarrier) BeginNews();
     TUTTI_RETURN_IF_ERROR(Run());
     TUTTI_RETURN_IF_ERROR(CheckAllDone());
@@ -66,7 +74,7 @@ class Verifier {
 
   ScheduleCounts Counts() const {
     ScheduleCounts counts = counts_;
-    for (const uint16_t depth : depths_) counts.depth = std::max<uint32_t>(counts.depth, depth);
+    for (const Node& node : nodes_) counts.depth = std::max<uint32_t>(counts.depth, node.depth);
     return counts;
   }
 
@@ -79,6 +87,9 @@ class Verifier {
     Collective collective = Collective::kBarrier;
     int root = 0;
   };
+
+  // Rank 0's schedule stands for those of all ranks.
+  bool IsOneForAll() const { return loaded_ < size_; }
 
   uint32_t NodeCount() const { return static_cast<uint32_t>(nodes_.size()); }
 
@@ -110,7 +121,7 @@ class Verifier {
 
   // As if all ranks were like the first.
   void Reserve(const Schedule& schedule, const CellNumbering& numbering) {
-    const size_t ranks = static_cast<size_t>(size_);
+    const size_t ranks = static_cast<size_t>(loaded_);
     ranks_.reserve(ranks + 1);
     nodes_.reserve(ranks * schedule.steps.size() + 1);
     successors_.reserve(ranks * schedule.successors.size());
@@ -181,7 +192,7 @@ class Verifier {
 
   void SetInputs(const Schedule& schedule, const Rank& info) {
     const Plane held = SlicesHeld(schedule, kInput);
-    const Value input(expressions_.Leaf(static_cast<uint32_t>(schedule.rank)), /*final=*/false);
+    const Value input(Expressions::Leaf(static_cast<uint32_t>(schedule.rank)), /*final=*/false);
     std::fill_n(values_.begin() + info.first_cell + held.first, held.count, input);
   }
 
@@ -191,10 +202,12 @@ class Verifier {
     for (uint32_t i = ranks_[rank].first_node; i < ranks_[rank + 1].first_node; ++i) {
       Node& recv = nodes_[i];
       if (recv.kind != StepKind::kRecv) continue;
-      const uint32_t sender = channels_.Take(static_cast<int>(recv.link), rank);
-      if (sender == Channels::kNone) return ErrorAt(i, absl::StrCat("rank ", recv.link, " sends no message for it"));
+      const uint32_t peer = recv.link;
+      const uint32_t sender = IsOneForAll() ? channels_.Take(0, size_ - static_cast<int>(peer))
+                                            : channels_.Take(static_cast<int>(peer), rank);
+      if (sender == Channels::kNone) return ErrorAt(i, absl::StrCat("rank ", peer, " sends no message for it"));
       Node& send = nodes_[sender];
-      if (send.first != recv.first || send.count != recv.count) {
+      if (SliceThere(send, peer) != recv.first || send.count != recv.count) {
         return ErrorAt(i, absl::StrCat("is for other slices than the matching ", Describe(sender)));
       }
       if (send.accumulators != recv.accumulators) {
@@ -202,8 +215,15 @@ class Verifier {
       }
       recv.link = sender;
       send.link = i;
+      if (IsOneForAll()) turns_[i] = peer;
     }
     return absl::OkStatus();
+  }
+
+  // The number of a slice of rank 0, in its place on the rank that is meant.
+  uint32_t SliceThere(const Node& node, uint32_t rank) const {
+    if (!IsOneForAll() || head_.collective == Collective::kAllToAll) return node.first;
+    return (node.first + rank) % slices_;
   }
 
   absl::Status CheckAllMatched() {
@@ -219,10 +239,11 @@ class Verifier {
       if (nodes_[i].waiting == 0) BecomeReady(i);
     }
     std::vector<uint32_t> now;
-    while (!runnable_.empty()) {
-      now.swap(runnable_);
-      for (const uint32_t i : now) {
-        TUTTI_RETURN_IF_ERROR(nodes_[i].kind == StepKind::kSend ? RunMessage(i) : RunResult(i));
+    while (!ready_.empty()) {
+      now.swap(ready_);
+      for (size_t i = 0; i < now.size(); ++i) {
+        Prefetch(now, i);
+        TUTTI_RETURN_IF_ERROR(MaybeRun(now[i]));
       }
       now.clear();
     }
@@ -230,34 +251,72 @@ class Verifier {
   }
 
   void BecomeReady(uint32_t i) {
-    Node& node = nodes_[i];
-    node.ready = true;
-    if (!IsMessage(node)) {
-      runnable_.push_back(i);
-    } else if (nodes_[node.link].ready) {
-      runnable_.push_back(node.kind == StepKind::kSend ? i : node.link);
+    nodes_[i].ready = true;
+    ready_.push_back(i);
+  }
+
+  // A message runs with the later of its two sides.
+  absl::Status MaybeRun(uint32_t i) {
+    const Node& node = nodes_[i];
+    if (!IsMessage(node)) return RunResult(i);
+    if (node.done || !nodes_[node.link].ready) return absl::OkStatus();
+    return RunMessage(node.kind == StepKind::kSend ? i : node.link);
+  }
+
+  // What the nodes after now[i] touch, which is far apart in memory: first they themselves, then what they refer to,
+  // and then what that refers to.
+  void Prefetch(absl::Span<const uint32_t> now, size_t i) const {
+    constexpr size_t kStride = 8;
+    if (i + 3 * kStride < now.size()) __builtin_prefetch(&nodes_[now[i + 3 * kStride]]);
+    if (i + 2 * kStride < now.size()) {
+      const Node& node = nodes_[now[i + 2 * kStride]];
+      __builtin_prefetch(&values_[node.cell]);
+      __builtin_prefetch(successors_.data() + node.first_successor);
+      if (IsMessage(node)) {
+        __builtin_prefetch(&nodes_[node.link]);
+      } else {
+        __builtin_prefetch(&sources_[node.link]);
+      }
+    }
+    if (i + kStride < now.size()) {
+      const uint32_t soon = now[i + kStride];
+      const Node& node = nodes_[soon];
+      PrefetchSuccessor(soon);
+      if (IsMessage(node)) {
+        __builtin_prefetch(&values_[nodes_[node.link].cell]);
+        PrefetchSuccessor(node.link);
+      } else {
+        for (uint32_t k = 1; k <= sources_[node.link]; ++k) __builtin_prefetch(&values_[sources_[node.link + k]]);
+      }
     }
   }
 
+  void PrefetchSuccessor(uint32_t i) const {
+    if (nodes_[i].first_successor == nodes_[i + 1].first_successor) return;
+    __builtin_prefetch(&nodes_[successors_[nodes_[i].first_successor]]);
+  }
+
   void Finish(uint32_t i) {
-    nodes_[i].done = true;
-    for (uint32_t k = nodes_[i].first_successor; k < nodes_[i + 1].first_successor; ++k) {
-      const uint32_t successor = successors_[k];
-      depths_[successor] = std::max(depths_[successor], depths_[i]);
-      if (!news_.empty()) Tell(i, successor);
-      if (--nodes_[successor].waiting == 0) BecomeReady(successor);
+    Node& node = nodes_[i];
+    node.done = true;
+    for (uint32_t k = node.first_successor; k < nodes_[i + 1].first_successor; ++k) {
+      Node& successor = nodes_[successors_[k]];
+      successor.depth = std::max(successor.depth, node.depth);
+      if (!news_.empty()) Tell(i, successors_[k]);
+      if (--successor.waiting == 0) BecomeReady(successors_[k]);
     }
   }
 
   absl::Status RunMessage(uint32_t sender) {
-    const Node& send = nodes_[sender];
+    Node& send = nodes_[sender];
     const uint32_t receiver = send.link;
+    Node& recv = nodes_[receiver];
     for (uint32_t i = 0; i < send.count; ++i) {
       const Value value = values_[send.cell + i];
       if (!value.IsSet()) return ErrorAt(sender, absl::StrCat("slice ", send.first + i, " holds nothing yet"));
-      values_[nodes_[receiver].cell + i] = value;
+      values_[recv.cell + i] = IsOneForAll() ? expressions_.Rotate(value, turns_[receiver]) : value;
     }
-    depths_[sender] = depths_[receiver] = static_cast<uint16_t>(std::max(depths_[sender], depths_[receiver]) + 1);
+    send.depth = recv.depth = static_cast<uint16_t>(std::max(send.depth, recv.depth) + 1);
     if (!news_.empty()) Tell(sender, receiver);
     Finish(sender);
     Finish(receiver);
@@ -277,10 +336,10 @@ class Verifier {
       if (final && (node.final || node.kind == StepKind::kReduce)) {
         return ErrorAt(index, absl::StrCat("a source of slice ", node.first + i, " is final already"));
       }
-      const uint32_t expression = CanonicalTree(
+      const Expression expression = CanonicalTree(
           static_cast<uint32_t>(sources.size()),
           [&](uint32_t source) { return values_[sources[source] + i].expression(); },
-          [&](uint32_t left, uint32_t right) { return expressions_.Combine(left, right); });
+          [&](const Expression& left, const Expression& right) { return expressions_.Combine(left, right); });
       values_[node.cell + i] = Value(expression, final || node.final);
     }
     Finish(index);
@@ -300,14 +359,11 @@ class Verifier {
   // --- What was to be achieved ---
 
   absl::Status CheckOutputs() {
-    std::vector<uint32_t> reductions;
-    if (Reduces(head_.collective)) {
-      for (uint32_t slice = 0; slice < slices_; ++slice) reductions.push_back(Reduction(slice));
-    }
-    for (int rank = 0; rank < size_; ++rank) {
+    const Expression reduction = Reduces(head_.collective) ? Reduction() : Expression();
+    for (int rank = 0; rank < loaded_; ++rank) {
       const Plane& output = ranks_[rank].output;
       for (uint32_t slice = output.first; slice < output.first + output.count; ++slice) {
-        const Value expected = ExpectedOutput(rank, slice, reductions);
+        const Value expected = ExpectedOutput(rank, slice, reduction);
         const Value value = values_[OutputCell(rank, slice)];
         if (expected.IsSet() && value != expected) return WrongOutput(rank, slice, value, expected);
       }
@@ -315,27 +371,28 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  // The expression that a reduction evaluates for a slice: the canonical tree, or else the chain of kRing (ring.cc).
-  uint32_t Reduction(uint32_t slice) {
-    const auto combine = [&](uint32_t left, uint32_t right) { return expressions_.Combine(left, right); };
+  // The expression that a reduction evaluates: the canonical tree, or else the chain of kRing (ring.cc) for slice 0.
+  Expression Reduction() {
+    const auto combine = [&](const Expression& left, const Expression& right) {
+      return expressions_.Combine(left, right);
+    };
     const uint32_t size = static_cast<uint32_t>(size_);
-    if (head_.algorithm != Algorithm::kRing) {
-      return CanonicalTree(
-          size, [&](uint32_t rank) { return expressions_.Leaf(rank); }, combine);
-    }
-    uint32_t chain = expressions_.Leaf((slice + 1) % size);
-    for (uint32_t i = 2; i <= size; ++i) chain = combine(chain, expressions_.Leaf((slice + i) % size));
+    if (head_.algorithm != Algorithm::kRing) return CanonicalTree(size, &Expressions::Leaf, combine);
+    Expression chain = Expressions::Leaf(1 % size);
+    for (uint32_t i = 2; i <= size; ++i) chain = combine(chain, Expressions::Leaf(i % size));
     return chain;
   }
 
   // Unset where the operation leaves no result.
-  Value ExpectedOutput(int rank, uint32_t slice, absl::Span<const uint32_t> reductions) const {
-    const auto leaf = [&](uint32_t owner) { return Value(expressions_.Leaf(owner), /*final=*/false); };
+  Value ExpectedOutput(int rank, uint32_t slice, const Expression& reduction) const {
+    const auto leaf = [&](uint32_t owner) { return Value(Expressions::Leaf(owner), /*final=*/false); };
+    const bool by_slice = head_.algorithm == Algorithm::kRing;
     switch (ranks_[rank].collective) {
       case Collective::kAllReduce:
       case Collective::kReduceScatter:
       case Collective::kReduce:
-        return Value(reductions[slice], /*final=*/true);
+        return Value(by_slice ? expressions_.Rotate(reduction, slice % static_cast<uint32_t>(size_)) : reduction,
+                     /*final=*/true);
       case Collective::kAllGather:
       case Collective::kGather:
         return leaf(slice);
@@ -420,6 +477,7 @@ class Verifier {
   }
 
   const int size_;
+  const int loaded_;
   const absl::FunctionRef<const Schedule&(int rank)> schedule_;
   RankCheck rank_check_;
   Expressions expressions_;
@@ -435,19 +493,25 @@ class Verifier {
   std::vector<uint32_t> successors_;
   std::vector<uint32_t> sources_;  // of each result: how many, and their first cells
   std::vector<Value> values_;      // by cell
-  std::vector<uint32_t> runnable_;
-  std::vector<uint16_t> depths_;  // by node: messages on the longest way to it
+  std::vector<uint32_t> ready_;
   std::vector<uint64_t> news_;
+  std::vector<uint32_t> turns_;  // IsOneForAll: by node, the rank from which a receive gets its message
 };
+
+absl::Status Verify(int size, int loaded, absl::FunctionRef<const Schedule&(int rank)> schedule,
+                    ScheduleCounts* counts) {
+  Verifier verifier(size, loaded, schedule);
+  TUTTI_RETURN_IF_ERROR(verifier.Verify());
+  if (counts != nullptr) *counts = verifier.Counts();
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 absl::Status VerifySchedules(int size, absl::FunctionRef<const Schedule&(int rank)> schedule, ScheduleCounts* counts) {
   if (size < 1 || size > kSizeMax) return absl::InvalidArgumentError(absl::StrCat("size ", size, " is out of range"));
-  Verifier verifier(size, schedule);
-  TUTTI_RETURN_IF_ERROR(verifier.Verify());
-  if (counts != nullptr) *counts = verifier.Counts();
-  return absl::OkStatus();
+  if (LookAlike(size, schedule) && Verify(size, 1, schedule, counts).ok()) return absl::OkStatus();
+  return Verify(size, size, schedule, counts);
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #ifndef TUTTI_TESTS_SCHEDULE_SCHEDULES_H_
 #define TUTTI_TESTS_SCHEDULE_SCHEDULES_H_
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,10 +32,16 @@ inline bool HasRoot(Collective collective) {
          collective == Collective::kGather || collective == Collective::kScatter;
 }
 
-// On so many ranks, one value that means no hosts, or all that do. Of more than 64 ranks, 8 a host.
+// On so many ranks, one value that means no hosts, or all that do. Of more than 64 ranks, 8 a host, or else nearly as
+// many as there are hosts.
 inline std::vector<int> RanksPerHost(Algorithm algorithm, int size) {
   if (algorithm != Algorithm::kHierarchical) return {1};
-  if (size > 64) return {8};
+  if (size > 64) {
+    int ranks = 8;
+    if (size % ranks != 0) ranks = static_cast<int>(std::sqrt(size));
+    while (size % ranks != 0) --ranks;
+    return {ranks};
+  }
   std::vector<int> all;
   for (int ranks = 2; ranks < size; ++ranks) all.push_back(ranks);
   return all;
