@@ -20,8 +20,11 @@ SelectionQuery QueryOf(const Plan& plan) {
   return {.collective = plan.collective, .size = plan.size, .count = plan.bytes / ByteSize(type), .type = type};
 }
 
-// The pieces in which the engine runs it, if it takes this algorithm.
+// The pieces in which the engine runs it: those of its default rule, or if it would take another algorithm, those of a
+// rule that asks for this one.
 absl::StatusOr<Selection> SelectionOf(const Plan& plan) {
+  const Selection by_default = Select(QueryOf(plan), SelectionTable());
+  if (by_default.algorithm == plan.algorithm) return by_default;
   SelectionRule rule;
   rule.collective = plan.collective;
   rule.algorithm = plan.algorithm;
