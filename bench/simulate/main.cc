@@ -29,7 +29,9 @@ std::string Describe(const CostModel& costs) {
       "%s\n",
       costs.wire_latency_us, costs.send_overhead_us, costs.recv_overhead_us, 1024 * costs.copy_us_per_byte,
       1024 * costs.reduce_us_per_byte, 1024 * costs.send_us_per_byte, 1024 * costs.recv_us_per_byte,
-      costs.cores == 0 ? "a core per rank" : absl::StrCat(costs.cores, " cores for all ranks"));
+      costs.cores == 0 ? "a core per rank"
+                       : absl::StrFormat("%d cores for all ranks, %g us and %g us/KiB a turn", costs.cores,
+                                         costs.turn_us, 1024 * costs.turn_us_per_byte));
 }
 
 // One line: messages, bytes and sockets of the rank with most of them.

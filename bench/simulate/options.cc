@@ -30,6 +30,8 @@ constexpr CostFlag kCostFlags[] = {
     {"--recv-us-per-byte", &CostModel::recv_us_per_byte, "of the receiver's port"},
     {"--copy-us-per-byte", &CostModel::copy_us_per_byte, "of a thread that copies, as between memory and socket"},
     {"--reduce-us-per-byte", &CostModel::reduce_us_per_byte, "of a thread that reduces, for each byte it reads"},
+    {"--turn-us", &CostModel::turn_us, "of a core that turns to another rank"},
+    {"--turn-us-per-byte", &CostModel::turn_us_per_byte, "likewise, for each byte that it moves or reduces there"},
 };
 
 absl::StatusOr<std::vector<Collective>> ParseCollectives(const std::vector<std::string>& names) {

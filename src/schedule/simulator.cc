@@ -40,6 +40,8 @@ struct Task {
   uint64_t segment = 0;
 };
 
+constexpr uint32_t kNobody = UINT32_MAX;
+
 enum Stream { kThread, kLeft, kArriving, kArrived, kStreams };
 
 class Simulator {
@@ -49,10 +51,12 @@ class Simulator {
         costs_(costs),
         segments_(operation.count == 0 ? 1 : (operation.count - 1) / operation.segment_count + 1),
         window_(std::min(operation.window, segments_)),
-        free_cores_(costs.cores == 0 ? size : costs.cores),
+        cores_(costs.cores == 0 ? size : costs.cores, kNobody),
         ranks_(size),
         streams_(static_cast<size_t>(size) * kStreams),
-        channels_(size) {}
+        channels_(size) {
+    for (int core = 0; core < costs.cores; ++core) free_cores_.push_back(static_cast<uint32_t>(core));
+  }
 
   absl::Status Load(absl::FunctionRef<const Schedule&(int rank)> schedule) {
     for (size_t rank = 0; rank < ranks_.size(); ++rank) TUTTI_RETURN_IF_ERROR(LoadRank(rank, schedule(rank)));
@@ -114,6 +118,7 @@ class Simulator {
     std::vector<uint32_t> remaining;  // steps, by segment modulo window
     std::deque<Task> tasks;           // for the thread
     bool runs = false;                // or waits for a core
+    uint32_t core = 0;                // it runs on
     double out_free = 0;              // when the port may serve the next message
     double in_free = 0;
     uint64_t messages = 0;
@@ -236,20 +241,38 @@ class Simulator {
   }
 
   void LeaveThread(uint32_t index) {
-    ++free_cores_;
+    if (costs_.cores != 0) free_cores_.push_back(ranks_[index].core);
     ranks_[index].runs = !ranks_[index].tasks.empty();
     if (ranks_[index].runs) for_cores_.push_back(index);
   }
 
   void UseCores() {
-    while (free_cores_ > 0 && !for_cores_.empty()) {
-      const uint32_t rank = for_cores_.front();
+    const bool own_cores = costs_.cores == 0;
+    while ((own_cores || !free_cores_.empty()) && !for_cores_.empty()) {
+      const uint32_t index = for_cores_.front();
       for_cores_.pop_front();
-      --free_cores_;
-      const Task task = ranks_[rank].tasks.front();
-      ranks_[rank].tasks.pop_front();
-      Push(rank, kThread, now_ + ThreadTime(task), task);
+      Rank& rank = ranks_[index];
+      rank.core = own_cores ? index : TakeCore(index);
+      const bool turns = cores_[rank.core] != index && cores_[rank.core] != kNobody;
+      cores_[rank.core] = index;
+      const Task task = rank.tasks.front();
+      rank.tasks.pop_front();
+      Push(index, kThread, now_ + (turns ? TurnTime(task) : 0) + ThreadTime(task), task);
     }
+  }
+
+  // A free one: where the rank ran last, or else the one that has been free for longest.
+  uint32_t TakeCore(uint32_t rank) {
+    auto free =
+        std::find_if(free_cores_.begin(), free_cores_.end(), [&](uint32_t core) { return cores_[core] == rank; });
+    if (free == free_cores_.end()) free = free_cores_.begin();
+    const uint32_t core = *free;
+    free_cores_.erase(free);
+    return core;
+  }
+
+  double TurnTime(const Task& task) const {
+    return costs_.turn_us + static_cast<double>(Bytes(task)) * costs_.turn_us_per_byte;
   }
 
   double ThreadTime(const Task& task) const {
@@ -319,8 +342,9 @@ class Simulator {
   bool blocked_ = false;
 
   double now_ = 0;
-  int free_cores_;
-  std::deque<uint32_t> for_cores_;  // ranks that wait for one
+  std::vector<uint32_t> cores_;      // by core: the rank that it ran last
+  std::deque<uint32_t> free_cores_;  // the one that has been free for longest first
+  std::deque<uint32_t> for_cores_;   // ranks that wait for one
   std::vector<Rank> ranks_;
   std::vector<Node> nodes_;  // and one more, to end the last one's successors
   std::vector<uint32_t> successors_;

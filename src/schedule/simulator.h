@@ -11,7 +11,8 @@
 //
 // A rank has one thread, which also reduces and copies; ports and threads serve in the order in which things become
 // ready. The operation is run as the engine runs it: as segments, `window` of them at a time on each rank. What the
-// model does not know: contention inside the network, loss, full socket buffers, and whatever else a host is doing.
+// model does not know: contention inside the network, loss, full socket buffers, that a byte costs less while the whole
+// operand fits into a cache, and whatever else a host is doing.
 
 #ifndef TUTTI_SRC_SCHEDULE_SIMULATOR_H_
 #define TUTTI_SRC_SCHEDULE_SIMULATOR_H_
@@ -35,6 +36,10 @@ struct CostModel {
   double reduce_us_per_byte = 0;  // of a thread: for each byte of each source
   // If not 0, the threads of all ranks share so many cores, by turns: all ranks are on one host.
   int cores = 0;
+  // Of a core that turns to another rank than it ran last: the switch, and for each byte of the step's operand, which
+  // the rank before has pushed out of the core's cache.
+  double turn_us = 0;
+  double turn_us_per_byte = 0;
 };
 
 struct SimulatedOperation {

@@ -87,7 +87,8 @@ class SimulateTest(unittest.TestCase):
                                (["--network", "carrier pigeon"], "expected one of 10g 25g 100g loopback"),
                                (["--wire-latency-us", "-1"], "must be finite and not negative"),
                                (["--calibrate"], "needs the measurements of --compare"),
-                               (["--cores", "-1"], "--cores must not be negative")]:
+                               (["--cores", "-1"], "--cores must not be negative"),
+                               (["--turn-us", "-1"], "must be finite and not negative")]:
             done = simulate(*arguments)
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn(why, done.stderr)

@@ -136,6 +136,24 @@ TEST(SimulatorTest, ThreadsShareCores) {
   EXPECT_DOUBLE_EQ(TimeOf(key, Whole(0), costs), 2 * (10 + 20));
 }
 
+// The core runs rank 0's send, turns to rank 1 for its send and receive, and back for rank 0's receive.
+TEST(SimulatorTest, CoreThatTurnsToAnotherRankTakesLonger) {
+  CostModel costs = kCosts;
+  costs.wire_latency_us = 0;
+  costs.turn_us = 5;
+  costs.turn_us_per_byte = 0.1;
+  const ScheduleKey key = {Collective::kBarrier, Algorithm::kBruck, 2};
+  costs.cores = 1;
+  EXPECT_DOUBLE_EQ(TimeOf(key, Whole(0), costs), 10 + (5 + 10 + 20) + (5 + 20));
+  EXPECT_DOUBLE_EQ(TimeOfOneMessage(Whole(100), costs), 10 + 100 * 0.5 + (5 + 100 * 0.1) + 20);
+  // Nobody turns where each has a core to go back to.
+  costs.cores = 2;
+  EXPECT_DOUBLE_EQ(TimeOf(key, Whole(0), costs), 10 + 20);
+  EXPECT_DOUBLE_EQ(TimeOfOneMessage(Whole(100), costs), 10 + 100 * 0.5 + 20);
+  costs.cores = 0;
+  EXPECT_DOUBLE_EQ(TimeOfOneMessage(Whole(100), costs), 10 + 100 * 0.5 + 20);
+}
+
 // Four segments of 100 bytes: overheads and ports of one overlap with those of others, 50 us each at the narrowest.
 TEST(SimulatorTest, SegmentsFollowOneAnother) {
   SimulatedOperation operation = {.count = 400, .segment_count = 100};
