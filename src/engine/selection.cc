@@ -36,7 +36,7 @@ std::vector<SelectionRule> DefaultRules() {
        .bytes_min = 1 << 20,
        .if_apart = true},
       // At n = 2 an exchange of whole operands moves no more bytes than any other algorithm.
-      {Collective::kAllReduce, 2, 1 << 20, Algorithm::kExchange, 512 << 10, "two ranks: one step"},
+      {Collective::kAllReduce, 2, 512 << 10, Algorithm::kExchange, 512 << 10, "two ranks: one step"},
       {Collective::kAllReduce, 2, kAnyBytes, Algorithm::kDirect, 512 << 10, "two ranks, large: less to reduce"},
       {.collective = Collective::kAllReduce,
        .ranks_max = kHierarchicalSize,

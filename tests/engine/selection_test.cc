@@ -144,7 +144,7 @@ TEST(Selection, NonsenseIsRefusedByName) {
 TEST(Selection, DescribesEverySwitchPoint) {
   const std::string text = DescribeSelection(Table("all-reduce bytes<=100 = ring"), 2);
   EXPECT_THAT(text, HasSubstr("all-reduce = ring up to 100 bytes in segments"));
-  EXPECT_THAT(text, HasSubstr("(TUTTI_SELECTION); exchange up to 1048576 bytes"));
+  EXPECT_THAT(text, HasSubstr("(TUTTI_SELECTION); exchange up to 524288 bytes"));
   EXPECT_THAT(text, HasSubstr("\nreduce-scatter = direct in segments"));
   EXPECT_THAT(DescribeSelection(SelectionTable(), 8, /*ranks_per_host=*/4),
               AllOf(HasSubstr("; halving up to 65535 bytes in segments"), HasSubstr("; hierarchical in segments")));

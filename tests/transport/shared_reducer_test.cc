@@ -82,11 +82,12 @@ const Placement kPlacements[] = {
 // Around all limits of the ways to reduce, in elements.
 std::vector<size_t> CountsFor(int ranks) {
   const size_t post = kPostBytes / sizeof(float);
+  const size_t tiny = (size_t{1} << 10) / sizeof(float);
   const size_t inlined = (size_t{16} << 10) / static_cast<size_t>(ranks) / sizeof(float);
   const size_t piece = (size_t{128} << 10) / sizeof(float);
   const size_t round = static_cast<size_t>(ranks) * SegmentLayout(ranks).part_bytes() / sizeof(float);
-  return {0,     1,     post,      post + 1,  inlined - 1, inlined,   inlined + 1,  inlined + 17,
-          piece, round, piece + 1, round - 1, round + 1,   2 * round, 3 * round + 5};
+  return {0,     1,     post,      post + 1,  tiny,      tiny + 1,  inlined - 1,  inlined, inlined + 1, inlined + 17,
+          piece, round, piece + 1, round - 1, round + 1, 2 * round, 3 * round + 5};
 }
 
 class SharedReducerOfRanks : public testing::TestWithParam<int> {};

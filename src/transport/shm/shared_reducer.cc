@@ -20,11 +20,14 @@ constexpr size_t kPieceBytes = size_t{128} << 10;
 constexpr size_t kBlockBytes = size_t{4} << 10;
 // All posts together, which every rank reads.
 constexpr size_t kAllInlineBytes = size_t{16} << 10;
+// Up to here the second synchronisation of a reduction in place costs more than the copies that it saves.
+constexpr size_t kInlineBytesMin = size_t{1} << 10;
+static_assert(kInlineBytesMin >= kPostBytes);
 
 // A neighbour that is in the middle of a piece ends it within microseconds, if it runs.
 constexpr absl::Duration kBusyPatience = absl::Milliseconds(100);
 
-size_t InlineBytesMax(int count) { return std::max(kAllInlineBytes / static_cast<size_t>(count), size_t{1} << 10); }
+size_t InlineBytesMax(int count) { return std::max(kAllInlineBytes / static_cast<size_t>(count), kInlineBytesMin); }
 
 }  // namespace
 
@@ -69,18 +72,23 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
   reduction_ = reduction;
   ++epoch_;
   bytes_ = reduction.count * reduction.element_bytes;
-  is_inline_ = bytes_ <= inline_bytes_max_;
+  const bool fits = bytes_ <= inline_bytes_max_;
+  is_either_ = fits && bytes_ > kInlineBytesMin;
+  is_inline_ = fits && !(is_either_ && were_placed_);
   gathered_ = 0;
   input_ = output_ = {};
   Post& post = PostOf(self_);
+  if (is_either_ || !is_inline_) {
+    post.place.input = exchange_.Share(reduction.input, bytes_);
+    post.place.output =
+        reduction.input == reduction.output ? post.place.input : exchange_.Share(reduction.output, bytes_);
+  }
   if (is_inline_) {
     if (bytes_ > kPostBytes) places_[0] = area_.Take(bytes_);
     if (bytes_ > 0) std::memcpy(PostedOperand(self_), reduction.input, bytes_);
   } else {
-    input_ = exchange_.Share(reduction.input, bytes_);
-    output_ = reduction.input == reduction.output ? input_ : exchange_.Share(reduction.output, bytes_);
-    post.place.input = input_;
-    post.place.output = output_;
+    input_ = post.place.input;
+    output_ = post.place.output;
     alignment_ = kLine / reduction.element_bytes;
     piece_ = std::max<uint64_t>(alignment_, kPieceBytes / reduction.element_bytes);
     SliceOf(self_).claimed.store(0, std::memory_order_relaxed);
@@ -199,17 +207,13 @@ bool SharedReducer::Gather(MessageSink& sink) {
     }
   }
   Pause();
+  if (is_either_) were_placed_ = ArePlaced();
   if (is_inline_) {
     ReduceInline();
     End(sink);
     return true;
   }
-  bool in_place = true;
-  for (int index = 0; index < count_; ++index) {
-    const Post& post = PostOf(index);
-    in_place &= post.place.input.id != 0 && post.place.output.id != 0;
-  }
-  if (in_place) {
+  if (ArePlaced()) {
     CutSlices();
     // Others may have done it all before this rank came to look; then their buffers may have ended, and nobody needs
     // them.
@@ -222,6 +226,14 @@ bool SharedReducer::Gather(MessageSink& sink) {
     input_ = output_ = {};
     round_count_ = (reduction_.count + round_elements_ - 1) / round_elements_;
     phase_ = Phase::kStaged;
+  }
+  return true;
+}
+
+bool SharedReducer::ArePlaced() const {
+  for (int index = 0; index < count_; ++index) {
+    const Post& post = PostOf(index);
+    if (post.place.input.id == 0 || post.place.output.id == 0) return false;
   }
   return true;
 }

@@ -2,7 +2,8 @@
 //
 // Three ways, which all evaluate the canonical tree with the kernel of n inputs, and so give the same bits:
 //
-//   inline    small operands travel with the posts; every rank reduces all of them. One synchronisation.
+//   inline    small operands travel with the posts; every rank reduces all of them. One synchronisation. Of those that
+//             are not tiny, posts also say where they lie: if all of one reduction did so, the next is in place.
 //   in place  all operands lie in buffers of the library. Once all ranks have posted where, each slice is reduced from
 //             all inputs, and written to all outputs. Slices are cut into pieces that any rank may claim: each rank
 //             begins with its own slice and then helps the others, so a rank that waits works for one that computes.
@@ -85,6 +86,7 @@ class SharedReducer {
   absl::Status FindOperands();
 
   bool Gather(MessageSink& sink);
+  bool ArePlaced() const;
   std::byte* PostedOperand(int index) const;
   void ReduceInline();
   void End(MessageSink& sink);
@@ -125,6 +127,8 @@ class SharedReducer {
   size_t bytes_ = 0;        // of the operand
   uint64_t alignment_ = 1;  // elements in a line
   bool is_inline_ = false;
+  bool is_either_ = false;    // small, but not tiny
+  bool were_placed_ = false;  // all operands of the latest of these lay in buffers of the library; alike on all ranks
   SharedPlace input_ = {}, output_ = {};  // this rank's
   int gathered_ = 0;                      // neighbours whose posts were seen
 
