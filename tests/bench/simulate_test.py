@@ -34,12 +34,12 @@ class SimulateTest(unittest.TestCase):
         self.assertEqual(len(rows), 6)
 
     def test_cuts_an_operation_as_the_engine_does(self) -> None:
-        done = simulate("-c", "all-reduce", "-n", "2", "-b", "1M", *COSTS)
+        done = simulate("-c", "all-reduce", "-n", "2", "-b", "512K", *COSTS)
         self.assertEqual(done.returncode, 0, done.stderr)
         messages = {line.split()[3]: line.split()[5] for line in done.stdout.splitlines()[2:]}
         # The default rule for two ranks asks for 512 KiB a message; whoever asks for another algorithm gets 256 KiB.
-        self.assertEqual(messages["exchange"], "2")
-        self.assertEqual(messages["gather"], "4")
+        self.assertEqual(messages["exchange"], "1")
+        self.assertEqual(messages["gather"], "2")
 
     def test_knows_thousands_of_ranks_and_leaves_out_what_is_too_much(self) -> None:
         done = simulate("-c", "reduce,all-to-all", "-n", "4096", "-b", "8", "--network", "100g")
