@@ -113,6 +113,7 @@ absl::StatusOr<Fd> ConnectAny(const std::vector<SocketAddress>& to, absl::Time d
   const Clock::time_point end = start + absl::ToChronoNanoseconds(wait);
 
   std::vector<Attempt> attempts;
+  attempts.reserve(to.size());
   for (const SocketAddress& address : to) attempts.emplace_back(address, start + kHeadStart * attempts.size());
   std::vector<pollfd> polled(to.size());
   while (true) {

@@ -269,6 +269,7 @@ void Bucketer::ObserveFinished() {
 absl::StatusOr<StepReport> Bucketer::Reduce(const std::vector<int>& unmarked) {
   if (!unmarked.empty() && !options_.find_unused_parameters) return UnmarkedError(unmarked);
   std::vector<Idle> idle;
+  idle.reserve(unmarked.size());
   for (const int p : unmarked) idle.push_back({.parameter = p, .contents = storage_.SetAside(p)});
 
   const auto waiting_since = std::chrono::steady_clock::now();

@@ -137,9 +137,13 @@ ModelDescription Decode(absl::string_view text) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, '\t');
     if (fields.size() != 3) continue;
     std::string value = Unescape(fields[2]);
-    if (fields[0] == kUnusable) description.usable = DecodeFailure(fields[1], std::move(value));
-    if (fields[0] == kOption) description.options.emplace_back(Unescape(fields[1]), std::move(value));
-    if (fields[0] == kParameter) description.parameters.emplace_back(Unescape(fields[1]), std::move(value));
+    if (fields[0] == kUnusable) {
+      description.usable = DecodeFailure(fields[1], std::move(value));
+    } else if (fields[0] == kOption) {
+      description.options.emplace_back(Unescape(fields[1]), std::move(value));
+    } else if (fields[0] == kParameter) {
+      description.parameters.emplace_back(Unescape(fields[1]), std::move(value));
+    }
   }
   return description;
 }

@@ -39,7 +39,7 @@ absl::StatusOr<size_t> ElementsOf(size_t index, const Parameter& parameter) {
 
 absl::Status CheckDense(size_t index, const Parameter& parameter) {
   if (parameter.strides.empty()) return absl::OkStatus();
-  const absl::Status dense = Tensor::FromStrided(nullptr, parameter.shape, parameter.strides, parameter.type).status();
+  absl::Status dense = Tensor::FromStrided(nullptr, parameter.shape, parameter.strides, parameter.type).status();
   if (dense.ok()) return dense;
   return Refuse(index, parameter, absl::StrCat("must be dense: ", dense.message()));
 }

@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> MeetAndJoin(std::shared_ptr<EventL
 // This rank's own rules, whatever rank 0's are: what is wrong here is to be known here, and before any socket is
 // opened.
 absl::Status CheckSelection(const ProcessGroupOptions& options, const Settings& settings) {
-  const absl::Status status = ParseSelectionTable(settings.selection).status();
+  absl::Status status = ParseSelectionTable(settings.selection).status();
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(options.selection.empty() ? "TUTTI_SELECTION" : "option selection",
                                                   ": ", status.message()));

@@ -176,6 +176,7 @@ constexpr ReduceKernels SelectBool(ReduceOp op) {
   }
 }
 
+// NOLINTNEXTLINE(misc-definitions-in-headers): in a namespace of its own in each translation unit.
 ReduceKernels SelectKernels(DataType type, ReduceOp op) {
   switch (type) {
     case DataType::kInt8:

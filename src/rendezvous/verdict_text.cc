@@ -80,7 +80,7 @@ std::string Called(const RankView& rank, uint32_t sequence, const Differences* d
     if (differences == nullptr) return rank.operation->text;
     return absl::StrCat(rank.operation->text, " [", differences->In(*rank.operation), "]");
   }
-  if (const std::string fate = Fate(rank); !fate.empty()) return fate;
+  if (std::string fate = Fate(rank); !fate.empty()) return fate;
   if (!rank.answered) return "does not answer";
   if (HasReached(rank, sequence)) return "has it no longer on record";
   return absl::StrCat("has not called it, ", LatestOperation(rank));

@@ -77,6 +77,7 @@ class Rotation {
 }  // namespace
 
 bool LookAlike(int size, absl::FunctionRef<const Schedule&(int rank)> schedule) {
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): the next call ends what this one returns.
   const Schedule first = schedule(0);
   if (first.size != size || first.rank != 0 || !IsAlikeForAll(first)) return false;
   for (int rank = 1; rank < size; ++rank) {

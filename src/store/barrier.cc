@@ -14,7 +14,7 @@ absl::Status StoreBarrier(Store& store, absl::string_view name, int world_size, 
                                                       "; a name serves once"));
   }
   if (count == world_size) return store.Set(done_key, "");
-  const absl::Status status = store.Wait({done_key}, deadline);
+  absl::Status status = store.Wait({done_key}, deadline);
   if (!absl::IsDeadlineExceeded(status)) return status;
   TUTTI_ASSIGN_OR_RETURN(const int64_t came, store.Add(count_key, 0));
   return absl::DeadlineExceededError(absl::StrCat("barrier ", QuoteKey(name), " in the ", store.Describe(), ": only ",

@@ -163,7 +163,7 @@ void FileStore::Forget() {
 }
 
 absl::Status FileStore::CatchUp() {
-  const absl::Status status =
+  absl::Status status =
       ForEachRecord(file_, offset_, [this](RecordKind kind, Reader& reader) ABSL_NO_THREAD_SAFETY_ANALYSIS {
         if (kind != RecordKind::kRequest) return absl::OkStatus();
         TUTTI_ASSIGN_OR_RETURN(const Request request, TakeRequest(reader));
@@ -238,7 +238,7 @@ absl::Status Register(LockedFile& file, int64_t end, const Identity& self) {
         absl::StrCat("file store ", file.path(), ": rank ", self.rank, " is already taken by another process"));
   }
   const bool first = end == 0;
-  const absl::Status status = file.AppendRecord(end, OpenedRecord(self));
+  absl::Status status = file.AppendRecord(end, OpenedRecord(self));
   if (!status.ok() && first) file.Remove();
   return status;
 }

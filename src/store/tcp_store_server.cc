@@ -30,7 +30,7 @@ class Server : public TcpStoreServer {
  public:
   Server(EventLoop& loop, Fd listener, SocketAddress address, Identity self, const TcpStoreServerOptions& options)
       : loop_(loop),
-        address_(std::move(address)),
+        address_(address),
         self_(std::move(self)),
         options_(options),
         listener_(std::move(listener)),
@@ -269,7 +269,7 @@ absl::StatusOr<std::unique_ptr<TcpStoreServer>> StartTcpStoreServer(EventLoop& l
   if (fcntl(listener.get(), F_SETFL, fcntl(listener.get(), F_GETFL) | O_NONBLOCK) != 0) {
     return absl::ErrnoToStatus(errno, "tcp store: cannot make the listener non-blocking");
   }
-  auto server = std::make_unique<Server>(loop, std::move(listener), std::move(address), self, options);
+  auto server = std::make_unique<Server>(loop, std::move(listener), address, self, options);
   TUTTI_RETURN_IF_ERROR(server->Start());
   return server;
 }
