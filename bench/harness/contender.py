@@ -16,6 +16,7 @@ _KEEP_HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
 
 TUTTI_RUN = "tools/tutti_run/tutti-run"
 ALLREDUCE_BENCH = "bench/allreduce_bench/allreduce_bench"
+TCP_ONLY = {"TUTTI_SHARED_MEMORY": "off"}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ where nobody shares memory (flat).
 No core binding: each host believes that it owns the machine's cores, and all would take the first.
 """
 
-from harness.contender import ALLREDUCE_BENCH, Command, Contender, Job, root_flag
+from harness.contender import ALLREDUCE_BENCH, TCP_ONLY, Command, Contender, Job, root_flag
 from harness.network import INTERFACE, Network
 
 _STORE_PORT = "29500"  # the hosts are empty
@@ -33,7 +33,7 @@ def _start(network: Network, job: Job, program: list[str], environment: dict[str
 
 
 def _tutti(network: Network, library: str, buffers: str) -> Contender:
-    environment = {"TUTTI_SHARED_MEMORY": "off"} if library == "flat" else {}
+    environment = TCP_ONLY if library == "flat" else {}
     return Contender(library, "tcp", buffers, ALLREDUCE_BENCH, "ip", "iproute2",
                      lambda job: _start(network, job, job.allreduce_bench(buffers), environment))
 

@@ -10,7 +10,7 @@ Why these settings:
 
 from collections.abc import Callable
 
-from harness.contender import ALLREDUCE_BENCH, TUTTI_RUN, Command, Contender, Job, root_flag
+from harness.contender import ALLREDUCE_BENCH, TCP_ONLY, TUTTI_RUN, Command, Contender, Job, root_flag
 
 _OWN_PACKAGES = "what ./dev build installs"
 
@@ -69,7 +69,6 @@ def _bound(library: str, transport: str, driver: str, variant: str) -> Contender
                      lambda job: [Command(job.peer(driver, variant), {})], only_ranks=2, is_bound=True)
 
 
-_TCP_ONLY = {"TUTTI_SHARED_MEMORY": "off"}
 _SEGMENTS = ["--mca", "btl", "vader,self", "--mca", "btl_vader_single_copy_mechanism", "none"]
 
 
@@ -78,14 +77,14 @@ def _openmpi_algorithm(number: int) -> list[str]:
 
 
 CONTENDERS = [
-    _tutti("tcp", "own", _TCP_ONLY),
-    _tutti("tcp", "library", _TCP_ONLY),
+    _tutti("tcp", "own", TCP_ONLY),
+    _tutti("tcp", "library", TCP_ONLY),
     _tutti("shm", "own", {}),
     _tutti("shm", "library", {}),
     _on_two_hosts("tutti", "own", {}),
     _on_two_hosts("tutti", "library", {}),
-    _on_two_hosts("flat", "own", _TCP_ONLY),
-    _on_two_hosts("flat", "library", _TCP_ONLY),
+    _on_two_hosts("flat", "own", TCP_ONLY),
+    _on_two_hosts("flat", "library", TCP_ONLY),
     _openmpi("openmpi", "tcp", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"),
     _openmpi("openmpi", "shm", *_SEGMENTS),
     _openmpi("openmpi-cma", "shm", "--mca", "btl", "vader,self"),

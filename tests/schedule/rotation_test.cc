@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "src/schedule/schedule_builder.h"
+#include "tests/schedule/faults.h"
 #include "tests/schedule/schedules.h"
 
 namespace tutti {
@@ -94,33 +95,6 @@ TEST(RotationTest, OneRankThatDiffersIsSeen) {
 
 // --- The same fault on all ranks. ---
 
-struct Fault {
-  const char* name;
-  // False if the step cannot have it.
-  std::function<bool(Schedule&, uint32_t step)> make;
-};
-
-bool GoesToTheNext(Schedule& schedule, uint32_t step) {
-  int& peer = schedule.steps[step].peer;
-  if (peer < 0 || schedule.size < 3) return false;
-  do {
-    peer = (peer + 1) % schedule.size;
-  } while (peer == schedule.rank);
-  return true;
-}
-
-bool SwapsSources(Schedule& schedule, uint32_t step) {
-  const Step& changed = schedule.steps[step];
-  if (changed.source_count < 2) return false;
-  std::swap(schedule.sources[changed.first_source], schedule.sources[changed.first_source + 1]);
-  return true;
-}
-
-bool FlipsFinal(Schedule& schedule, uint32_t step) {
-  schedule.steps[step].final = !schedule.steps[step].final;
-  return true;
-}
-
 bool MovesToTheNextSlice(Schedule& schedule, uint32_t step) {
   uint32_t& first = schedule.steps[step].operand.first;
   first = (first + 1) % schedule.slices;
@@ -141,7 +115,7 @@ std::vector<Schedule> Unlike(std::vector<Schedule> schedules) {
 }
 
 TEST(RotationTest, FaultsThatAllRanksHaveAreRefused) {
-  const Fault kFaults[] = {{"other peer", GoesToTheNext},
+  const Fault kFaults[] = {{"other peer", GoesToAnotherPeer},
                            {"sources swapped", SwapsSources},
                            {"final flipped", FlipsFinal},
                            {"other slice", MovesToTheNextSlice},

@@ -3,7 +3,6 @@
 #include "src/schedule/verifier.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "src/schedule/schedule_builder.h"
+#include "tests/schedule/faults.h"
 #include "tests/schedule/schedules.h"
 
 namespace tutti {
@@ -376,33 +376,6 @@ TEST(VerifierTest, RefusesBlockThatCameAWrongWay) {
 
 // --- Every schedule, broken in every place, in the ways that always matter. ---
 
-struct Mutation {
-  const char* name;
-  // Changes a step, or returns false if there is nothing to change.
-  std::function<bool(Schedule&, uint32_t step)> apply;
-};
-
-bool ChangesPeer(Schedule& schedule, uint32_t step) {
-  int& peer = schedule.steps[step].peer;
-  if (peer < 0 || schedule.size < 3) return false;
-  do {
-    peer = (peer + 1) % schedule.size;
-  } while (peer == schedule.rank);
-  return true;
-}
-
-bool SwapsSources(Schedule& schedule, uint32_t step) {
-  const Step& changed = schedule.steps[step];
-  if (changed.source_count < 2) return false;
-  std::swap(schedule.sources[changed.first_source], schedule.sources[changed.first_source + 1]);
-  return true;
-}
-
-bool FlipsFinal(Schedule& schedule, uint32_t step) {
-  schedule.steps[step].final = !schedule.steps[step].final;
-  return true;
-}
-
 bool MovesSlice(Schedule& schedule, uint32_t step) {
   uint32_t& first = schedule.steps[step].operand.first;
   first = first == 0 ? 1 : first - 1;
@@ -415,21 +388,21 @@ bool Disappears(Schedule& schedule, uint32_t step) {
 }
 
 TEST(VerifierTest, RefusesEveryScheduleBrokenInAnyStep) {
-  const Mutation kMutations[] = {{"removed", Disappears},
-                                 {"other peer", ChangesPeer},
-                                 {"sources swapped", SwapsSources},
-                                 {"final flipped", FlipsFinal},
-                                 {"other slice", MovesSlice}};
+  const Fault kFaults[] = {{"removed", Disappears},
+                           {"other peer", GoesToAnotherPeer},
+                           {"sources swapped", SwapsSources},
+                           {"final flipped", FlipsFinal},
+                           {"other slice", MovesSlice}};
   for (const int size : {1, 2, 3, 4, 5, 6, 8}) {
     for (const ScheduleKey& key : AllKeys(size)) {
       const std::vector<Schedule> good = BuildAll(key);
       for (int rank = 0; rank < size; ++rank) {
         for (uint32_t step = 0; step < good[rank].steps.size(); ++step) {
-          for (const Mutation& mutation : kMutations) {
+          for (const Fault& fault : kFaults) {
             std::vector<Schedule> broken = good;
-            if (!mutation.apply(broken[rank], step)) continue;
+            if (!fault.make(broken[rank], step)) continue;
             EXPECT_FALSE(Verify(broken).ok())
-                << ToString(key) << ", rank " << rank << ", step " << step << " " << mutation.name;
+                << ToString(key) << ", rank " << rank << ", step " << step << " " << fault.name;
           }
         }
       }

@@ -78,7 +78,7 @@ void SharedReducer::Begin(const SharedReduction& reduction) {
   gathered_ = 0;
   input_ = output_ = {};
   Post& post = PostOf(self_);
-  if (is_either_ || !is_inline_) {
+  if (bytes_ > kInlineBytesMin) {
     post.place.input = exchange_.Share(reduction.input, bytes_);
     post.place.output =
         reduction.input == reduction.output ? post.place.input : exchange_.Share(reduction.output, bytes_);
@@ -207,13 +207,14 @@ bool SharedReducer::Gather(MessageSink& sink) {
     }
   }
   Pause();
-  if (is_either_) were_placed_ = ArePlaced();
+  const bool placed = bytes_ > kInlineBytesMin && ArePlaced();
+  if (is_either_) were_placed_ = placed;
   if (is_inline_) {
     ReduceInline();
     End(sink);
     return true;
   }
-  if (ArePlaced()) {
+  if (placed) {
     CutSlices();
     // Others may have done it all before this rank came to look; then their buffers may have ended, and nobody needs
     // them.
